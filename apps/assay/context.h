@@ -1,0 +1,24 @@
+// What every subcommand of `assay` shares.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "base/console.h"
+#include "base/error.h"
+
+namespace assay {
+
+struct Context {
+  Console console;
+  bool json = false;           // --json: machine-readable standard output
+  std::filesystem::path home;  // the folder that holds cases/ and vendors/
+  std::filesystem::path runs;  // where run folders go
+  int exit_code = kExitPass;   // set by the subcommand that ran
+};
+
+// Each adds its subcommand; the callback may throw assay::Error.
+void add_config_command(CLI::App& app, Context& context);
+void add_log_command(CLI::App& app, Context& context);
+
+}  // namespace assay

@@ -1,0 +1,27 @@
+# The data plane is one library on libtorch: its folders are layers all the same (see src/README.md), but one
+# library lets them share one precompiled header, which costs 30 s and 700 MB each time it is built.
+find_package(Torch REQUIRED)
+
+set(data_plane_folders device comm nn data engine parallel models deploy)
+set(data_plane_sources)
+foreach(folder ${data_plane_folders})
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
+  list(APPEND data_plane_sources ${found})
+endforeach()
+
+add_library(assay_data_plane STATIC ${data_plane_sources})
+target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
+target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} ZLIB::ZLIB)
+target_compile_options(assay_data_plane PRIVATE -fno-math-errno)
+target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
+
+# Which BLAS a program gets is decided by links in /etc/alternatives, unless its own DT_RPATH (not RUNPATH, which is not
+# searched for the libraries of libraries) names one first.
+find_path(ASSAY_OPENBLAS_DIR libblas.so.3
+          PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp NO_DEFAULT_PATH)
+function(assay_use_openblas target)
+  if(ASSAY_OPENBLAS_DIR)
+    target_link_options(${target} PRIVATE -Wl,--disable-new-dtags,-rpath,${ASSAY_OPENBLAS_DIR})
+  endif()
+endfunction()

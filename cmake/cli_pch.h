@@ -1,0 +1,4 @@
+// Precompiled for the command-line program.
+#include <CLI/CLI.hpp>
+
+#include "control_pch.h"

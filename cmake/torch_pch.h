@@ -1,0 +1,4 @@
+// Precompiled for the data plane.
+#include <torch/torch.h>
+
+#include "control_pch.h"

@@ -1,0 +1,13 @@
+execute_process(COMMAND git -C ${SOURCE_DIR} describe --always --dirty --abbrev=12
+                OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit)
+  set(commit "unknown")
+endif()
+set(text "#pragma once\n#define ASSAY_VERSION \"${VERSION}\"\n#define ASSAY_COMMIT \"${commit}\"\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT text STREQUAL old)
+  file(WRITE ${OUTPUT} "${text}")
+endif()

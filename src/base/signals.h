@@ -1,0 +1,13 @@
+// SIGINT and SIGTERM as a request to stop, seen by whoever waits. A second one ends the program at once.
+#pragma once
+
+namespace assay {
+
+// Installs the handlers; call once, early in main.
+void catch_stop_signals();
+// The signal that asked for a stop, 0 if none did.
+int stop_signal();
+// Readable once a stop was asked for: for poll(2) loops; -1 before catch_stop_signals().
+int stop_fd();
+
+}  // namespace assay

@@ -1,0 +1,63 @@
+// Every key and event name that the product writes, in one place.
+#pragma once
+
+namespace assay::keys {
+
+// Metrics, with the names that tcap_dllogger's users know. Iterations are 1-based within the epoch.
+inline constexpr char kTrainLoss[] = "train.loss";
+inline constexpr char kTrainIps[] = "train.ips";  // samples per second since the last log line
+inline constexpr char kTrainLr[] = "train.lr";
+inline constexpr char kTrainDataTime[] = "train.data_time";  // seconds per step, mean since the last log line
+inline constexpr char kTrainForwardTime[] = "train.fp_time";
+inline constexpr char kTrainBackwardTime[] = "train.bp_time";
+inline constexpr char kTrainOptimizerTime[] = "train.grad_time";
+inline constexpr char kTrainComputeTime[] = "train.compute_time";  // forward + backward + optimizer
+inline constexpr char kGlobalStep[] = "global_step";               // optimizer steps done; in every train metric record
+inline constexpr char kMaxSteps[] = "max_steps";                   // in the TRAIN_START event: for progress bars
+inline constexpr char kValLoss[] = "val.loss";
+inline constexpr char kValIps[] = "val.ips";
+inline constexpr char kValMetric[] = "val.metric";  // which one: metadata "name", e.g. "accuracy"
+inline constexpr char kSummaryEpoch[] = "summary.epoch";
+inline constexpr char kSummaryMetric[] = "summary.metric";
+inline constexpr char kSummaryBestEpoch[] = "summary.best_epoch";
+inline constexpr char kSummaryBestMetric[] = "summary.best_metric";
+
+// Events of FlagPerf's driver.
+inline constexpr char kInitStart[] = "INIT_START";
+inline constexpr char kInitEnd[] = "INIT_END";
+inline constexpr char kTrainStart[] = "TRAIN_START";
+inline constexpr char kTrainEnd[] = "TRAIN_END";
+inline constexpr char kEpochBegin[] = "EPOCH_BEGIN";
+inline constexpr char kEpochEnd[] = "EPOCH_END";
+inline constexpr char kStepBegin[] = "STEP_BEGIN";
+inline constexpr char kStepEnd[] = "STEP_END";
+inline constexpr char kInitEvaluation[] = "INIT_EVALUATION";
+inline constexpr char kEvaluate[] = "EVALUATE";
+inline constexpr char kFinished[] = "FINISHED";
+// Ours: an attempt continued from a checkpoint; data {global_step}. Metrics of earlier attempts beyond that step are
+// void.
+inline constexpr char kResumed[] = "RESUMED";
+// Ours: a failure; data {kind, message}.
+inline constexpr char kFailure[] = "FAILURE";
+
+// The result of a case.
+inline constexpr char kE2eTime[] = "e2e_time";
+inline constexpr char kInitTime[] = "init_time";
+inline constexpr char kRawTrainTime[] = "raw_train_time";
+inline constexpr char kNoEvalTime[] = "no_eval_time";
+inline constexpr char kPureComputeTime[] = "pure_compute_time";
+inline constexpr char kThroughputWhole[] = "p_whole";
+inline constexpr char kThroughputTrain[] = "p_train";
+inline constexpr char kThroughputCore[] = "p_core";
+inline constexpr char kThroughputUnit[] = "unit";
+inline constexpr char kConverged[] = "converged";
+inline constexpr char kFinalAccuracy[] = "final_accuracy";
+inline constexpr char kTarget[] = "target";
+inline constexpr char kSteps[] = "steps";
+inline constexpr char kMfu[] = "mfu";
+inline constexpr char kPeakMemory[] = "peak_memory_bytes";
+inline constexpr char kEnergy[] = "energy_joules";
+inline constexpr char kSeed[] = "seed";
+inline constexpr char kHashes[] = "hashes";  // {case, data, code, weights}
+
+}  // namespace assay::keys

@@ -1,0 +1,54 @@
+// Our own record files: one JSON object a line (docs/formats.md). A kill loses at most the line being written.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "base/files.h"
+#include "base/time.h"
+#include "record/record.h"
+
+namespace assay {
+
+// One line, without its newline; and the way back. `where` names file and line in errors (DataError).
+std::string to_record_line(const Record& record);
+Record record_of(std::string_view line, const std::string& where);
+
+// Appends to a file, one write(2) a flush. One writer a file and rank. Not thread-safe.
+class RecordWriter {
+ public:
+  // Opens for append; drops a torn last line of an earlier, killed attempt. With `flush_every` 1 (the default) each
+  // record reaches the kernel at once; larger values are for bulk conversion.
+  explicit RecordWriter(const std::filesystem::path& path, int rank = 0, size_t flush_every = 1);
+  ~RecordWriter();
+  // Fills in time, elapsed time (when 0) and rank.
+  void write(Record record);
+  void flush();
+
+ private:
+  std::filesystem::path path_;
+  int rank_;
+  size_t flush_every_;
+  FileDescriptor file_;
+  Stopwatch started_;
+  std::string buffer_;
+  size_t num_buffered_ = 0;
+};
+
+// All complete records of a file; a torn last line is left out, damage before it is a DataError. Missing file: empty.
+std::vector<Record> read_records(const std::filesystem::path& path);
+// Several ranks' files as one sequence, by time, stable.
+std::vector<Record> merge_by_time(std::vector<std::vector<Record>> files);
+
+// Follows a growing file: each call returns the complete records added since the last.
+class RecordFollower {
+ public:
+  explicit RecordFollower(std::filesystem::path path) : path_(std::move(path)) {}
+  std::vector<Record> next();
+
+ private:
+  std::filesystem::path path_;
+  size_t offset_ = 0;
+};
+
+}  // namespace assay
