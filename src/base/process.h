@@ -14,11 +14,11 @@
 namespace assay {
 
 struct ProcessOptions {
-  std::vector<std::string> argv;           // argv[0] is looked up in PATH
+  std::vector<std::string> argv;                // argv[0] is looked up in PATH
   std::map<std::string, std::string> env = {};  // added to, or replacing, the inherited environment
   std::filesystem::path cwd = {};               // empty: ours
   std::filesystem::path output_file = {};       // standard output and error are appended here; empty: inherited
-  bool die_with_parent = true;             // SIGKILL when the thread that started it ends, however it ends
+  bool die_with_parent = true;                  // SIGKILL when the thread that started it ends, however it ends
   // Marks the whole tree: every process that inherits ASSAY_TREE with this value belongs to it, even one that left the
   // process group. Empty: a fresh unique mark.
   std::string tree_mark = {};
