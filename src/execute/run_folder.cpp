@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <random>
 
 #include "base/error.h"
@@ -32,18 +34,21 @@ std::string slug(std::string_view title) {
   return out.empty() ? "run" : out;
 }
 
-// Two runs may start in the same second: the folder is taken by creating it.
-std::filesystem::path new_folder(const std::filesystem::path& runs, const std::string& title) {
+// A run is prepared under a hidden name and renamed into place when its journal stands: a kill in between leaves no run.
+std::filesystem::path starting_folder(const std::filesystem::path& runs) {
   make_folder(runs);
-  std::random_device random;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const auto path = std::filesystem::absolute(runs) /
-                      fmt::format("{}-{}-{:04x}", utc_compact(now_us()), slug(title), random() & 0xffff);
-    std::error_code error;
-    if (std::filesystem::create_directory(path, error)) return path;
-    if (error) throw InfrastructureError(fmt::format("{}: cannot create: {}", path.string(), error.message()));
+  std::string pattern = (std::filesystem::absolute(runs) / ".starting.XXXXXX").string();
+  if (!::mkdtemp(pattern.data())) {
+    throw InfrastructureError(fmt::format("{}: cannot create a run folder: {}", runs.string(), std::strerror(errno)));
   }
-  throw InfrastructureError(fmt::format("{}: no free name for a run", runs.string()));
+  std::filesystem::permissions(pattern, std::filesystem::perms(0755));
+  return pattern;
+}
+
+// Two runs may start in the same second, so a name ends in something random.
+std::string new_id(const std::string& title) {
+  std::random_device random;
+  return fmt::format("{}-{}-{:04x}", utc_compact(now_us()), slug(title), random() & 0xffff);
 }
 
 FileDescriptor take_lock(const std::filesystem::path& run) {
@@ -129,12 +134,19 @@ RunFolder::RunFolder(std::filesystem::path path, Plan plan) : path_(std::move(pa
 RunFolder RunFolder::create(const std::filesystem::path& runs, const Plan& plan,
                             const std::vector<std::string>& command) {
   plan.validate();
-  RunFolder run(new_folder(runs, plan.title), plan);
-  run.lock_ = take_lock(run.path_);
-  write_file_atomic(run.path_ / "environment.json", to_pretty(describe_environment()) + "\n");
-  write_file_atomic(run.path_ / "plan.json", to_pretty(to_json(plan)) + "\n");
+  const auto starting = starting_folder(runs);
+  const std::string id = new_id(plan.title);
+  RunFolder run(std::filesystem::absolute(runs) / id, plan);
+  run.lock_ = take_lock(starting);
+  write_file_atomic(starting / "environment.json", to_pretty(describe_environment()) + "\n");
+  write_file_atomic(starting / "plan.json", to_pretty(to_json(plan)) + "\n");
+  run.journal_.emplace(starting / "journal.jsonl", Journal::Sync::EveryLine);
+  run.write({{"event", "run_started"}, {"run", id}, {"plan", plan.hash()}, {"command", command}});
+  std::error_code error;
+  std::filesystem::rename(starting, run.path_, error);
+  if (error) throw InfrastructureError(fmt::format("{}: cannot create: {}", run.path_.string(), error.message()));
   run.journal_.emplace(run.path_ / "journal.jsonl", Journal::Sync::EveryLine);
-  run.write({{"event", "run_started"}, {"run", run.id()}, {"plan", plan.hash()}, {"command", command}});
+  sync_folder(runs);
   return run;
 }
 
