@@ -27,11 +27,13 @@ Exit codes: 0 all passed, 1 a verdict failed, 2 usage or configuration, 3 nothin
 std::filesystem::path find_home(const std::string& option) {
   namespace fs = std::filesystem;
   if (!option.empty()) {
-    if (!fs::is_directory(fs::path(option) / "cases")) throw UsageError(fmt::format("--home {}: no folder cases/ in it", option));
+    if (!fs::is_directory(fs::path(option) / "cases"))
+      throw UsageError(fmt::format("--home {}: no folder cases/ in it", option));
     return fs::absolute(option);
   }
   const char* variable = std::getenv("ASSAY_HOME");
-  for (const fs::path& candidate : {fs::path(variable ? variable : ""), fs::current_path(), program_folder() / "../../..", program_folder() / "../share/assay"}) {
+  for (const fs::path& candidate : {fs::path(variable ? variable : ""), fs::current_path(),
+                                    program_folder() / "../../..", program_folder() / "../share/assay"}) {
     if (!candidate.empty() && fs::is_directory(candidate / "cases")) return fs::weakly_canonical(candidate);
   }
   return fs::current_path();
@@ -51,7 +53,8 @@ void add_global_options(CLI::App& app, Context& context, GlobalOptions& options)
   app.add_flag("-q,--quiet", options.quiet, "Only results and errors");
   app.add_flag("-v,--verbose", options.verbose, "More about what happens");
   app.add_flag("--json", context.json, "Results as JSON on standard output");
-  app.add_option("--home", options.home, "Folder with cases/ and vendors/ (default: $ASSAY_HOME, here, or the checkout)");
+  app.add_option("--home", options.home,
+                 "Folder with cases/ and vendors/ (default: $ASSAY_HOME, here, or the checkout)");
   app.add_option("--runs", options.runs, "Folder for run folders (default: $ASSAY_RUNS or ./runs)");
   app.require_subcommand(1);
   app.fallthrough();  // so that -q and the rest may stand behind the subcommand too

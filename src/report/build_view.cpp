@@ -140,7 +140,8 @@ RunView build_view(const std::filesystem::path& run_folder) {
     view.steps.push_back(step_view(run, i));
     const auto folder = run_folder / view.steps.back().folder;
     std::vector<std::vector<Record>> ranks;
-    for (int rank = 0; rank < run.plan.steps[i].nproc; ++rank) ranks.push_back(read_records(folder / records_file_name(rank)));
+    for (int rank = 0; rank < run.plan.steps[i].nproc; ++rank)
+      ranks.push_back(read_records(folder / records_file_name(rank)));
     add_records(merge_by_time(std::move(ranks)), view, curves);
     add_verdicts(folder / "verdicts.json", view);
   }

@@ -23,7 +23,8 @@ _assay() {
 }
 compdef _assay assay
 )";
-constexpr const char* kFish = R"(complete -c assay -a '(assay __complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+constexpr const char* kFish =
+    R"(complete -c assay -a '(assay __complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 )";
 
 std::vector<std::string> folders_with(const std::filesystem::path& folder, const char* file) {
@@ -52,7 +53,8 @@ std::set<std::string> candidates(const CLI::App& app, const Context& context, st
   if (!words.empty()) words.pop_back();
   const CLI::App* at = &app;
   for (const std::string& word : words) {
-    if (const CLI::App* sub = at->get_subcommand_no_throw(word)) at = sub;
+    const auto named = at->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (!named.empty()) at = named[0];
   }
   std::vector<std::string> all;
   if (typed.rfind('-', 0) == 0) {
@@ -78,11 +80,14 @@ std::set<std::string> candidates(const CLI::App& app, const Context& context, st
 
 void add_completion_command(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("completion", "Print the completion script of a shell");
-  command->footer("Examples:\n  source <(assay completion bash)\n  assay completion zsh > ~/.zfunc/_assay\n"
-                  "  assay completion fish > ~/.config/fish/completions/assay.fish");
+  command->footer(
+      "Examples:\n  source <(assay completion bash)\n  assay completion zsh > ~/.zfunc/_assay\n"
+      "  assay completion fish > ~/.config/fish/completions/assay.fish");
   auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([shell, &context] { context.console.print(*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish); });
+  command->callback([shell, &context] {
+    context.console.print(*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
+  });
 
   auto* complete = app.add_subcommand("__complete", "What may come next")->group("");
   complete->prefix_command();

@@ -7,8 +7,8 @@
 namespace assay {
 
 void add_demo_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "demo", "Train a model on real data, evaluate, export, run the export, judge and report");
+  auto* command =
+      app.add_subcommand("demo", "Train a model on real data, evaluate, export, run the export, judge and report");
   command->footer("Examples:\n  assay demo\n  assay demo --dry-run\n  assay demo --case simplenet --json");
   struct Options {
     std::string case_name = "resnet";
