@@ -56,7 +56,7 @@ void Journal::append(const Json& line) {
 }
 
 void drop_torn_line(const fs::path& path) {
-  if (!fs::exists(path)) return;
+  if (!fs::is_regular_file(path)) return;  // absent, or a device or pipe, which may never end
   const std::string text = read_file(path);
   if (text.empty() || text.back() == '\n') return;
   const size_t last = text.rfind('\n');

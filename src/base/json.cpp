@@ -57,6 +57,8 @@ Json parse_json(std::string_view text, const std::string& where) {
     return Json::parse(text.begin(), text.end(), limit_depth);
   } catch (const Json::parse_error& error) {
     throw DataError(fmt::format("{}: {}: not valid JSON", where, position(text, error.byte)));
+  } catch (const Json::out_of_range&) {
+    throw DataError(fmt::format("{}: a number too large for a double", where));
   }
 }
 

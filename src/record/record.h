@@ -40,5 +40,6 @@ struct Record {
 };
 
 std::string_view type_name(Record::Type type);  // "event", "parameters", ...
+std::optional<Record::Type> type_of(std::string_view name);
 
 }  // namespace assay

@@ -1,0 +1,280 @@
+#include "record/stream.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "base/journal.h"
+#include "base/text.h"
+#include "record/json_text.h"
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMicro = 1'000'000;
+
+void append_head(std::string& out, Record::Type type, int64_t time_us, int64_t elapsed_us, int rank) {
+  out += "{\"type\":\"";
+  out += type_name(type);
+  out += "\",\"time_us\":";
+  append_int(out, time_us);
+  out += ",\"elapsed_us\":";
+  append_int(out, elapsed_us);
+  out += ",\"rank\":";
+  append_int(out, rank);
+}
+
+template <typename Step>
+void append_step(std::string& out, const Step& step) {
+  out += ",\"step\":[";
+  bool first = true;
+  for (const int64_t index : step) {
+    if (!first) out += ',';
+    first = false;
+    append_int(out, index);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+void append_record_line(std::string& out, const Record& record) {
+  append_head(out, record.type, record.time_us, record.elapsed_us, record.rank);
+  if (!record.name.empty()) {
+    out += ",\"name\":";
+    append_json_string(out, record.name);
+  }
+  if (record.step) append_step(out, *record.step);
+  if (record.verbosity != Record::Verbosity::Default) {
+    out += ",\"verbosity\":";
+    append_int(out, static_cast<int64_t>(record.verbosity));
+  }
+  if (!record.file.empty()) {
+    out += ",\"file\":";
+    append_json_string(out, record.file);
+  }
+  if (record.line != 0) {
+    out += ",\"line\":";
+    append_int(out, record.line);
+  }
+  out += ",\"data\":";
+  append_json(out, record.data);
+  out += '}';
+}
+
+std::string to_record_line(const Record& record) {
+  std::string line;
+  append_record_line(line, record);
+  return line;
+}
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& where, std::string_view key, std::string_view expected) {
+  throw DataError(fmt::format("{}: '{}' must be {}", where, key, expected));
+}
+
+int64_t integer(const Json& value, const std::string& where, std::string_view key) {
+  const bool fits = !value.is_number_unsigned() ||
+                    value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!value.is_number_integer() || !fits) refuse(where, key, "an integer");
+  return value.get<int64_t>();
+}
+
+int small_integer(const Json& value, const std::string& where, std::string_view key) {
+  const int64_t number = integer(value, where, key);
+  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) {
+    refuse(where, key, "a 32-bit integer");
+  }
+  return static_cast<int>(number);
+}
+
+const std::string& text(const Json& value, const std::string& where, std::string_view key) {
+  if (!value.is_string()) refuse(where, key, "a string");
+  return value.get_ref<const std::string&>();
+}
+
+void read_member(Record& record, const std::string& key, Json& value, const std::string& where) {
+  if (key == "type") {
+    const auto type = type_of(text(value, where, key));
+    if (!type) refuse(where, key, "event, parameters, metadata, metrics, environment, result or message");
+    record.type = *type;
+  } else if (key == "time_us") {
+    record.time_us = integer(value, where, key);
+  } else if (key == "elapsed_us") {
+    record.elapsed_us = integer(value, where, key);
+  } else if (key == "rank") {
+    record.rank = small_integer(value, where, key);
+  } else if (key == "name") {
+    record.name = text(value, where, key);
+  } else if (key == "step") {
+    if (!value.is_array()) refuse(where, key, "a list of integers");
+    record.step.emplace();
+    for (const Json& index : value) record.step->push_back(integer(index, where, key));
+  } else if (key == "verbosity") {
+    const int64_t level = integer(value, where, key);
+    if (level < -1 || level > 1) refuse(where, key, "-1, 0 or 1");
+    record.verbosity = static_cast<Record::Verbosity>(level);
+  } else if (key == "file") {
+    record.file = text(value, where, key);
+  } else if (key == "line") {
+    record.line = small_integer(value, where, key);
+  } else if (key == "data") {
+    record.data = std::move(value);
+  } else {
+    static const std::vector<std::string> kKnown{"type", "time_us",   "elapsed_us", "rank", "name",
+                                                 "step", "verbosity", "file",       "line", "data"};
+    throw DataError(fmt::format("{}: unknown key '{}'{}", where, key, did_you_mean(key, kKnown)));
+  }
+}
+
+}  // namespace
+
+Record record_of(std::string_view line, const std::string& where) {
+  Json object = parse_json(line, where);
+  if (!object.is_object()) throw DataError(where + ": a record must be a JSON object");
+  for (const char* key : {"type", "time_us", "data"}) {
+    if (!object.contains(key)) throw DataError(fmt::format("{}: a record needs the key '{}'", where, key));
+  }
+  Record record;
+  for (auto& [key, value] : object.items()) read_member(record, key, value, where);
+  return record;
+}
+
+RecordWriter::RecordWriter(const fs::path& path, int rank, size_t flush_every)
+    : path_(path), rank_(rank), flush_every_(std::max<size_t>(flush_every, 1)) {
+  drop_torn_line(path_);
+  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file_) throw InfrastructureError(fmt::format("{}: cannot open: {}", path_.string(), std::strerror(errno)));
+}
+
+RecordWriter::~RecordWriter() {
+  try {
+    flush();
+  } catch (const Error&) {
+    // A destructor cannot report it; whoever must know calls flush().
+  }
+}
+
+void RecordWriter::write(Record record) {
+  if (record.time_us == 0) record.time_us = now_us();
+  if (record.elapsed_us == 0) record.elapsed_us = static_cast<int64_t>(started_.seconds() * kMicro);
+  record.rank = rank_;
+  append_record_line(buffer_, record);
+  end_line();
+}
+
+void RecordWriter::write_metrics(std::initializer_list<int64_t> step, std::initializer_list<Value> values) {
+  append_head(buffer_, Record::Type::Metrics, now_us(), static_cast<int64_t>(started_.seconds() * kMicro), rank_);
+  append_step(buffer_, step);
+  buffer_ += ",\"data\":{";
+  bool first = true;
+  for (const Value& value : values) {
+    if (!first) buffer_ += ',';
+    first = false;
+    append_json_string(buffer_, value.name);
+    buffer_ += ':';
+    append_json_float(buffer_, value.value);
+  }
+  buffer_ += "}}";
+  end_line();
+}
+
+void RecordWriter::end_line() {
+  buffer_ += '\n';
+  if (++num_buffered_ >= flush_every_) flush();
+}
+
+void RecordWriter::flush() {
+  if (buffer_.empty()) return;
+  std::string lines;
+  lines.swap(buffer_);
+  num_buffered_ = 0;
+  try {
+    write_all(file_.get(), lines, path_);
+  } catch (const Error&) {
+    drop_torn_line(path_);  // a full disk took part of a line: later records must not continue it
+    throw;
+  }
+  lines.clear();
+  lines.swap(buffer_);  // keeps its memory
+}
+
+namespace {
+
+// The complete lines of `text` as records; `num_lines` counts them across calls.
+std::vector<Record> records_of(std::string_view text, const fs::path& path, size_t* num_lines) {
+  std::vector<Record> records;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) break;
+    ++*num_lines;
+    records.push_back(record_of(text.substr(0, end), fmt::format("{}:{}", path.string(), *num_lines)));
+    text.remove_prefix(end + 1);
+  }
+  return records;
+}
+
+}  // namespace
+
+std::vector<Record> read_records(const fs::path& path) {
+  if (!fs::exists(path)) return {};
+  size_t num_lines = 0;
+  return records_of(read_file(path), path, &num_lines);
+}
+
+std::vector<Record> merge_by_time(std::vector<std::vector<Record>> files) {
+  // Each file keeps its own order: a record counts as no earlier than those before it.
+  std::vector<std::pair<int64_t, Record*>> order;
+  for (std::vector<Record>& file : files) {
+    int64_t latest_us = std::numeric_limits<int64_t>::min();
+    for (Record& record : file) {
+      latest_us = std::max(latest_us, record.time_us);
+      order.emplace_back(latest_us, &record);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Record> merged;
+  merged.reserve(order.size());
+  for (const auto& [time_us, record] : order) merged.push_back(std::move(*record));
+  return merged;
+}
+
+std::vector<Record> RecordFollower::next() {
+  FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    if (errno == ENOENT) return {};
+    throw DataError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
+  }
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
+  if (size < 0) throw DataError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
+  if (static_cast<size_t>(size) < offset_) offset_ = num_lines_ = 0;
+
+  std::string text(static_cast<size_t>(size) - offset_, '\0');
+  size_t used = 0;
+  while (used < text.size()) {
+    const ssize_t got = ::pread(file.get(), text.data() + used, text.size() - used, static_cast<off_t>(offset_ + used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    used += static_cast<size_t>(got);
+  }
+  text.resize(used);
+  const size_t last = text.rfind('\n');
+  if (last == std::string::npos) return {};
+  text.resize(last + 1);
+  std::vector<Record> records = records_of(text, path_, &num_lines_);
+  offset_ += text.size();
+  return records;
+}
+
+}  // namespace assay
