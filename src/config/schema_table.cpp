@@ -115,6 +115,7 @@ void add_engine(Sections& sections, Keys& keys) {
   add(limit("Engine.eval_iters", nullptr, "Batches of an evaluation; null: all."));
   add(limit("Engine.test_iters", nullptr, "Batches of a test; null: all."));
   add(boolean("Engine.stop_at_target", false, "End training as soon as an evaluation reaches the target."));
+  add(limit("Engine.early_stop", nullptr, "End training after so many evaluations without a better one."));
   add(boolean("Engine.mix_precision.enable", false, "Compute in `dtype` where that is safe."));
   add(choice("Engine.mix_precision.dtype", {"float16", "bfloat16"}, "Type of the lower precision."));
   add(choice("Engine.mix_precision.level", {"O1", "O2"}, "O1: by operator; O2: parameters too."));
@@ -125,7 +126,8 @@ void add_engine(Sections& sections, Keys& keys) {
   add(limit("Engine.save_load.save_steps", nullptr, "Steps between two checkpoints. FleetX also: save_by_steps."));
   add(limit("Engine.save_load.save_epoch", 1, "Epochs between two checkpoints."));
   add(location(text("Engine.save_load.output_dir", "./output", "Folder of checkpoints; a run folder replaces it.")));
-  add(text("Engine.save_load.ckpt_dir", nullptr, "Checkpoint to start from."));
+  add(text("Engine.save_load.ckpt_dir", nullptr, "Checkpoint to continue from: weights, optimizer, position."));
+  add(text("Engine.save_load.pretrained", nullptr, "Weights to start from, and nothing else."));
 }
 
 void add_data(Sections& sections, Keys& keys) {
