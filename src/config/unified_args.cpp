@@ -120,7 +120,8 @@ bool UnifiedArgs::get_bool(const std::string& name) const { return get(name) == 
 std::vector<std::string> UnifiedArgs::apply_rules() {
   std::vector<std::string> warnings;
   for (const char* name : {"epoch", "batch_size", "nproc_per_node", "nnode", "eval_step"}) {
-    if (given(name) && get_int(name) < 1) throw UsageError(fmt::format("--{} must be at least 1, found {}", name, *get(name)));
+    if (given(name) && get_int(name) < 1)
+      throw UsageError(fmt::format("--{} must be at least 1, found {}", name, *get(name)));
   }
   if (given("step") && get_int("step") < 1 && get_int("step") != -1) {
     throw UsageError(fmt::format("--step must be at least 1, or -1 for no limit, found {}", *get("step")));

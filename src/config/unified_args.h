@@ -1,6 +1,6 @@
-// The unified run arguments of the Tecorigin ModelZoo (--batch_size, --step, --autocast, ...), mapped onto configuration
-// keys, the case key and the launch environment by one table. Only arguments that are given change anything: a case
-// already has a value for every key.
+// The unified run arguments of the Tecorigin ModelZoo (--batch_size, --step, --autocast, ...), mapped onto
+// configuration keys, the case key and the launch environment by one table. Only arguments that are given change
+// anything: a case already has a value for every key.
 #pragma once
 
 #include <map>
