@@ -38,16 +38,19 @@ TEST(NativeChain, RefersToFilesThatOtherStepsWrite) {
 
 TEST(NativeChain, EveryCheckIsOneThatExists) {
   const auto known = check_types();
-  for (const Json& check : chain_plan(resolved("resnet")).step("verify").checks) {
+  const Plan plan = chain_plan(resolved("resnet"));
+  for (const Json& check : plan.step("verify").checks) {
     EXPECT_NE(std::find(known.begin(), known.end(), check["type"].get<std::string>()), known.end()) << check;
   }
 }
 
 TEST(NativeChain, TheTargetIsThatOfTheCase) {
   const ResolvedCase found = resolved("resnet");
-  for (const Json& check : chain_plan(found).step("verify").checks) {
-    if (check["type"] == "target") EXPECT_EQ(check["value"], found.target.value);
-  }
+  const Plan plan = chain_plan(found);
+  const auto& checks = plan.step("verify").checks;
+  const auto target = std::find_if(checks.begin(), checks.end(), [](const Json& c) { return c["type"] == "target"; });
+  ASSERT_NE(target, checks.end());
+  EXPECT_EQ((*target)["value"], found.target.value);
 }
 
 TEST(NativeChain, TheSameCaseGivesTheSamePlan) {
