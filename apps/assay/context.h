@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/console.h"
 #include "base/error.h"
@@ -11,14 +13,25 @@ namespace assay {
 
 struct Context {
   Console console;
-  bool json = false;           // --json: machine-readable standard output
-  std::filesystem::path home;  // the folder that holds cases/ and vendors/
-  std::filesystem::path runs;  // where run folders go
-  int exit_code = kExitPass;   // set by the subcommand that ran
+  bool json = false;                 // --json: machine-readable standard output
+  std::filesystem::path home;        // the folder that holds cases/ and vendors/
+  std::filesystem::path runs;        // where run folders go
+  std::vector<std::string> command;  // as typed
+  int exit_code = kExitPass;         // set by the subcommand that ran
 };
 
 // Each adds its subcommand; the callback may throw assay::Error.
+void add_demo_command(CLI::App& app, Context& context);
+void add_train_command(CLI::App& app, Context& context);
+void add_resume_command(CLI::App& app, Context& context);
+void add_report_command(CLI::App& app, Context& context);
+void add_cases_command(CLI::App& app, Context& context);
 void add_config_command(CLI::App& app, Context& context);
 void add_log_command(CLI::App& app, Context& context);
+void add_doctor_command(CLI::App& app, Context& context);
+void add_completion_command(CLI::App& app, Context& context);
+
+// What may stand in place of the last of these words, one a line: what the shells' completion scripts ask.
+void print_completions(const CLI::App& app, const Context& context, const std::vector<std::string>& words);
 
 }  // namespace assay

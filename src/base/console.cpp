@@ -28,11 +28,6 @@ const char* code(Colour colour) {
   return "";
 }
 
-std::string painted(std::string_view text, Colour colour, bool on) {
-  if (!on || colour == Colour::Plain) return std::string(text);
-  return fmt::format("{}{}\033[0m", code(colour), text);
-}
-
 size_t terminal_width() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -46,6 +41,11 @@ std::string clock_text(double seconds) {
 }
 
 }  // namespace
+
+std::string painted(std::string_view text, Colour colour, bool on) {
+  if (!on || colour == Colour::Plain) return std::string(text);
+  return fmt::format("{}{}\033[0m", code(colour), text);
+}
 
 bool colours_on(std::FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");

@@ -14,6 +14,8 @@ enum class Colour { Plain, Bold, Dim, Red, Green, Yellow, Blue, Cyan };
 
 // A terminal, NO_COLOR unset or empty, TERM not "dumb".
 bool colours_on(std::FILE* stream);
+// The text between the escape sequences of its colour; unchanged when `on` is false.
+std::string painted(std::string_view text, Colour colour, bool on);
 
 class Console {
  public:

@@ -152,7 +152,9 @@ ExitStatus to_status(int raw, const rusage& usage, double seconds) {
 
 void signal_tree(const std::string& mark, pid_t group, int number) {
   if (group > 0) ::kill(-group, number);
-  for (pid_t pid : find_tree(mark)) ::kill(pid, number);
+  for (pid_t pid : find_tree(mark)) {
+    if (::getpgid(pid) != group) ::kill(pid, number);  // the group has it already
+  }
 }
 
 }  // namespace
@@ -185,7 +187,8 @@ Process::Process(Process&& other) noexcept
       tree_mark_(std::move(other.tree_mark_)),
       pid_fd_(std::move(other.pid_fd_)),
       started_(other.started_),
-      status_(std::move(other.status_)) {
+      status_(std::move(other.status_)),
+      stop_requested_(other.stop_requested_) {
   other.pid_ = -1;
 }
 
@@ -231,8 +234,13 @@ ExitStatus Process::wait() {
   }
 }
 
+void Process::request_stop() {
+  if (!stop_requested_) signal_tree(tree_mark_, status_ ? -1 : pid_, SIGTERM);
+  stop_requested_ = true;
+}
+
 ExitStatus Process::stop(double grace_seconds) {
-  signal_tree(tree_mark_, status_ ? -1 : pid_, SIGTERM);
+  request_stop();
   const Stopwatch watch;
   while (watch.seconds() < grace_seconds) {
     if (wait_for(0.02) && find_tree(tree_mark_).empty()) return *status_;

@@ -14,14 +14,14 @@
 namespace assay {
 
 struct ProcessOptions {
-  std::vector<std::string> argv;           // argv[0] is looked up in PATH
-  std::map<std::string, std::string> env;  // added to, or replacing, the inherited environment
-  std::filesystem::path cwd;               // empty: ours
-  std::filesystem::path output_file;       // standard output and error are appended here; empty: inherited
-  bool die_with_parent = true;             // SIGKILL when the thread that started it ends, however it ends
+  std::vector<std::string> argv;                // argv[0] is looked up in PATH
+  std::map<std::string, std::string> env = {};  // added to, or replacing, the inherited environment
+  std::filesystem::path cwd = {};               // empty: ours
+  std::filesystem::path output_file = {};       // standard output and error are appended here; empty: inherited
+  bool die_with_parent = true;                  // SIGKILL when the thread that started it ends, however it ends
   // Marks the whole tree: every process that inherits ASSAY_TREE with this value belongs to it, even one that left the
   // process group. Empty: a fresh unique mark.
-  std::string tree_mark;
+  std::string tree_mark = {};
 };
 
 struct ExitStatus {
@@ -50,7 +50,9 @@ class Process {
   // Waits at most this long; nullopt when it still runs then, or earlier when wake_fd becomes readable.
   std::optional<ExitStatus> wait_for(double seconds, int wake_fd = -1);
   ExitStatus wait();
-  // SIGTERM to the whole tree, SIGKILL to what is left after the grace time. Returns when the tree is gone.
+  // SIGTERM to the whole tree, once: a second one would tell it to give up its clean end.
+  void request_stop();
+  // request_stop(), then SIGKILL to what is left after the grace time. Returns when the tree is gone.
   ExitStatus stop(double grace_seconds);
 
  private:
@@ -60,6 +62,7 @@ class Process {
   FileDescriptor pid_fd_;
   std::chrono::steady_clock::time_point started_;
   std::optional<ExitStatus> status_;
+  bool stop_requested_ = false;
 };
 
 // Starts, waits, and stops the tree at the time limit (seconds; none when nullopt).

@@ -1,0 +1,215 @@
+#include "execute/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "execute/environment.h"
+
+namespace assay {
+
+namespace {
+
+std::string slug(std::string_view title) {
+  std::string out;
+  for (char c : lower(title)) {
+    const bool keep = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (keep) {
+      out += c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+    if (out.size() >= 30) break;
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "run" : out;
+}
+
+// A run is prepared under a hidden name and renamed into place when its journal stands: a kill in between leaves no
+// run.
+std::filesystem::path starting_folder(const std::filesystem::path& runs) {
+  make_folder(runs);
+  std::string pattern = (std::filesystem::absolute(runs) / ".starting.XXXXXX").string();
+  if (!::mkdtemp(pattern.data())) {
+    throw InfrastructureError(fmt::format("{}: cannot create a run folder: {}", runs.string(), std::strerror(errno)));
+  }
+  std::filesystem::permissions(pattern, std::filesystem::perms(0755));
+  return pattern;
+}
+
+// Two runs may start in the same second, so a name ends in something random.
+std::string new_id(const std::string& title) {
+  std::random_device random;
+  return fmt::format("{}-{}-{:04x}", utc_compact(now_us()), slug(title), random() & 0xffff);
+}
+
+FileDescriptor take_lock(const std::filesystem::path& run) {
+  const auto path = run / "lock";
+  FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) throw InfrastructureError(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    const auto owner = std::string(trim(read_file(path)));
+    throw InfrastructureError(
+        fmt::format("{}: another assay (process {}) is running this", run.string(), owner.empty() ? "?" : owner));
+  }
+  (void)!::ftruncate(lock.get(), 0);
+  const std::string owner = std::to_string(::getpid()) + "\n";
+  (void)!::pwrite(lock.get(), owner.data(), owner.size(), 0);
+  return lock;
+}
+
+template <typename T>
+Json json_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <typename T>
+std::optional<T> optional_of(const Json& line, const char* key) {
+  if (!line.contains(key) || line.at(key).is_null()) return std::nullopt;
+  return line.at(key).get<T>();
+}
+
+void apply_line(const Json& line, RunState& state) {
+  const auto event = line.at("event").get<std::string>();
+  const auto time = parse_utc(line.at("time").get<std::string>());
+  if (!time) throw DataError("a journal line has a bad time");
+  if (event == "run_started") {
+    state.started_us = *time;
+    state.command = line.at("command").get<std::vector<std::string>>();
+  } else if (event == "step_started") {
+    StepState& step = state.steps[line.at("step").get<std::string>()];
+    step.attempts = line.at("attempt").get<int>();
+    step.running = true;
+  } else if (event == "step_ended") {
+    StepState& step = state.steps[line.at("step").get<std::string>()];
+    step.running = false;
+    step.outcome = outcome_of(line.at("outcome").get<std::string>());
+    step.reason = line.at("reason").get<std::string>();
+    step.seconds = optional_of<double>(line, "seconds");
+    step.exit_code = optional_of<int>(line, "exit_code");
+    step.signal = optional_of<int>(line, "signal");
+    step.max_rss_bytes = optional_of<int64_t>(line, "max_rss_bytes");
+  } else if (event == "run_ended") {
+    state.ended_us = *time;
+    state.outcome = outcome_of(line.at("outcome").get<std::string>());
+  } else if (event == "run_resumed") {
+    state.ended_us.reset();
+    state.outcome.reset();
+  }
+}
+
+}  // namespace
+
+RunRecord read_run(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path / "plan.json") || !std::filesystem::exists(path / "journal.jsonl")) {
+    throw DataError(fmt::format("{}: not a run folder (no plan.json and journal.jsonl in it)", path.string()));
+  }
+  RunRecord run{
+      .path = path, .plan = plan_of(read_json_file(path / "plan.json"), (path / "plan.json").string()), .state = {}};
+  const JournalContents journal = read_journal(path / "journal.jsonl");
+  if (journal.lines.empty()) throw DataError(fmt::format("{}: the journal is empty", path.string()));
+  try {
+    if (journal.lines[0].at("plan") != run.plan.hash()) {
+      throw DataError("plan.json is not the plan that this run started with");
+    }
+    for (const Json& line : journal.lines) apply_line(line, run.state);
+  } catch (const Json::exception&) {
+    throw DataError(fmt::format("{}: a journal line lacks a field", (path / "journal.jsonl").string()));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", (path / "journal.jsonl").string(), error.what()));
+  }
+  return run;
+}
+
+RunFolder::RunFolder(std::filesystem::path path, Plan plan) : path_(std::move(path)), plan_(std::move(plan)) {}
+
+RunFolder RunFolder::create(const std::filesystem::path& runs, const Plan& plan,
+                            const std::vector<std::string>& command) {
+  plan.validate();
+  const auto starting = starting_folder(runs);
+  const std::string id = new_id(plan.title);
+  RunFolder run(std::filesystem::absolute(runs) / id, plan);
+  run.lock_ = take_lock(starting);
+  write_file_atomic(starting / "environment.json", to_pretty(describe_environment()) + "\n");
+  write_file_atomic(starting / "plan.json", to_pretty(to_json(plan)) + "\n");
+  run.journal_.emplace(starting / "journal.jsonl", Journal::Sync::EveryLine);
+  run.write({{"event", "run_started"}, {"run", id}, {"plan", plan.hash()}, {"command", command}});
+  std::error_code error;
+  std::filesystem::rename(starting, run.path_, error);
+  if (error) throw InfrastructureError(fmt::format("{}: cannot create: {}", run.path_.string(), error.message()));
+  run.journal_.emplace(run.path_ / "journal.jsonl", Journal::Sync::EveryLine);
+  sync_folder(runs);
+  return run;
+}
+
+RunFolder RunFolder::open(const std::filesystem::path& path) {
+  const auto absolute = std::filesystem::canonical(path);
+  if (!std::filesystem::exists(absolute / "plan.json")) read_run(absolute);  // throws the right error
+  FileDescriptor lock = take_lock(absolute);
+  RunRecord record = read_run(absolute);
+  RunFolder run(absolute, std::move(record.plan));
+  run.lock_ = std::move(lock);
+  run.state_ = std::move(record.state);
+  run.journal_.emplace(absolute / "journal.jsonl", Journal::Sync::EveryLine);
+  return run;
+}
+
+std::string RunFolder::tree_mark(const Step& step) const { return id() + "/" + step.name; }
+
+void RunFolder::write(Json line) {
+  line["time"] = utc_text(now_us());
+  journal_->append(line);
+  apply_line(line, state_);
+}
+
+void RunFolder::step_started(const Step& step) {
+  write({{"event", "step_started"}, {"step", step.name}, {"attempt", state_.steps[step.name].attempts + 1}});
+}
+
+void RunFolder::step_ended(const Step& step, const StepState& end) {
+  const Json line = {{"event", "step_ended"},
+                     {"step", step.name},
+                     {"attempt", state_.steps[step.name].attempts},
+                     {"outcome", outcome_name(end.outcome.value_or(Outcome::Invalid))},
+                     {"reason", end.reason},
+                     {"seconds", json_or_null(end.seconds)},
+                     {"exit_code", json_or_null(end.exit_code)},
+                     {"signal", json_or_null(end.signal)},
+                     {"max_rss_bytes", json_or_null(end.max_rss_bytes)}};
+  make_folder(step_folder(step));
+  write_file_atomic(step_folder(step) / "status.json", to_pretty(line) + "\n");
+  write(line);
+}
+
+void RunFolder::run_interrupted() { write({{"event", "run_interrupted"}}); }
+void RunFolder::run_resumed() { write({{"event", "run_resumed"}}); }
+void RunFolder::run_ended(Outcome outcome) { write({{"event", "run_ended"}, {"outcome", outcome_name(outcome)}}); }
+
+std::filesystem::path find_run(const std::filesystem::path& runs, const std::string& name) {
+  if (std::filesystem::exists(std::filesystem::path(name) / "plan.json")) return name;
+  std::vector<std::string> known;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(runs, ignored)) {
+    if (std::filesystem::exists(entry.path() / "plan.json")) known.push_back(entry.path().filename().string());
+  }
+  std::sort(known.begin(), known.end());
+  if (name == "last" && !known.empty()) return runs / known.back();
+  std::vector<std::string> matching;
+  for (const std::string& run : known) {
+    if (run.rfind(name, 0) == 0) matching.push_back(run);
+  }
+  if (!name.empty() && matching.size() == 1) return runs / matching[0];
+  if (matching.size() > 1) throw UsageError(fmt::format("run '{}' could be {}", name, join(matching, ", ")));
+  throw UsageError(fmt::format("no run '{}' in {}{}", name, runs.string(), did_you_mean(name, known)));
+}
+
+}  // namespace assay

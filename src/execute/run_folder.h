@@ -1,0 +1,81 @@
+// The folder of one run: plan, journal, environment, one folder a step. Everything in it is written so that a kill at
+// any byte leaves it readable; the state of a run is what its journal says, and nothing else.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/journal.h"
+#include "plan/plan.h"
+#include "verify/verdict.h"
+
+namespace assay {
+
+struct StepState {
+  int attempts = 0;
+  bool running = false;  // started, and no end was written: it runs now, or the controller was killed
+  // Of the last attempt that ended.
+  std::optional<Outcome> outcome;
+  std::string reason;
+  std::optional<double> seconds;
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::optional<int64_t> max_rss_bytes;
+};
+
+struct RunState {
+  int64_t started_us = 0;
+  std::optional<int64_t> ended_us;
+  std::optional<Outcome> outcome;    // set once the run has ended
+  std::vector<std::string> command;  // as typed
+  std::map<std::string, StepState> steps;
+};
+
+class RunFolder {
+ public:
+  // Makes a new folder under `runs` and writes plan, environment and the first journal line. The plan is validated.
+  static RunFolder create(const std::filesystem::path& runs, const Plan& plan, const std::vector<std::string>& command);
+  // Opens an existing one for continuing. Throws DataError (not a run, damaged), InfrastructureError (in use).
+  static RunFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string id() const { return path_.filename().string(); }
+  const Plan& plan() const { return plan_; }
+  const RunState& state() const { return state_; }
+  std::filesystem::path step_folder(const Step& step) const { return path_ / plan_.folder(step.name); }
+  // Everything that a step starts carries this mark, over attempts and controllers.
+  std::string tree_mark(const Step& step) const;
+
+  void step_started(const Step& step);
+  void step_ended(const Step& step, const StepState& end);
+  void run_interrupted();
+  void run_ended(Outcome outcome);
+  void run_resumed();
+
+ private:
+  RunFolder(std::filesystem::path path, Plan plan);
+  void write(Json line);
+
+  std::filesystem::path path_;
+  Plan plan_;
+  RunState state_;
+  FileDescriptor lock_;  // held as long as this controller lives
+  std::optional<Journal> journal_;
+};
+
+// Plan and state of a run, without taking it over: for reports, also while it runs.
+struct RunRecord {
+  std::filesystem::path path;
+  Plan plan;
+  RunState state;
+};
+RunRecord read_run(const std::filesystem::path& path);
+
+// A run by its folder, its name under `runs`, an unambiguous beginning of its name, or "last". Throws UsageError.
+std::filesystem::path find_run(const std::filesystem::path& runs, const std::string& name);
+
+}  // namespace assay

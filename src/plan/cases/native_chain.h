@@ -1,0 +1,25 @@
+// Plans for native cases: one training, or the whole chain from training to the verdict about the exported model.
+#pragma once
+
+#include <optional>
+
+#include "config/case.h"
+#include "plan/plan.h"
+
+namespace assay {
+
+struct ChainLimits {
+  std::optional<double> train_s;
+  std::optional<double> other_s;
+};
+
+// train
+Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
+// train -> evaluate -> export -> infer -> verify
+Plan chain_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
+
+// Before anything starts: the case is native, and its data set is there with every file. Throws ConfigError or
+// DataError that says what to do.
+void check_ready(const ResolvedCase& resolved);
+
+}  // namespace assay

@@ -1,0 +1,160 @@
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <set>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "base/time.h"
+
+namespace assay {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kKinds = {"train", "evaluate", "export", "infer", "command", "verify"};
+constexpr const char* kSchema = "assay/plan-v1";
+
+bool good_name(std::string_view name) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  return !name.empty() && name.size() <= 100 && name.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
+// Files and outputs stay inside the step's folder.
+bool good_file(const std::string& name) {
+  const std::filesystem::path path(name);
+  if (name.empty() || path.is_absolute()) return false;
+  return std::none_of(path.begin(), path.end(), [](const auto& part) { return part == ".."; });
+}
+
+Json to_json(const Step& step) {
+  Json out = {{"name", step.name}, {"kind", kind_name(step.kind)}, {"needs", step.needs}};
+  if (step.kind == StepKind::Verify) {
+    out["checks"] = step.checks;
+    return out;
+  }
+  out["argv"] = step.argv;
+  out["env"] = step.env;
+  out["nproc"] = step.nproc;
+  out["time_limit_s"] = step.time_limit_s ? Json(*step.time_limit_s) : Json(nullptr);
+  out["files"] = step.files;
+  out["outputs"] = step.outputs;
+  return out;
+}
+
+Step step_of(const Json& value) {
+  Step step;
+  step.name = value.at("name").get<std::string>();
+  step.kind = step_kind_of(value.at("kind").get<std::string>());
+  step.needs = value.at("needs").get<std::vector<std::string>>();
+  if (step.kind == StepKind::Verify) {
+    step.checks = value.at("checks").get<std::vector<Json>>();
+    return step;
+  }
+  step.argv = value.at("argv").get<std::vector<std::string>>();
+  step.env = value.at("env").get<std::map<std::string, std::string>>();
+  step.nproc = value.at("nproc").get<int>();
+  if (!value.at("time_limit_s").is_null()) step.time_limit_s = value.at("time_limit_s").get<double>();
+  step.files = value.at("files").get<std::map<std::string, Json>>();
+  step.outputs = value.at("outputs").get<std::vector<std::string>>();
+  return step;
+}
+
+}  // namespace
+
+std::string_view kind_name(StepKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+StepKind step_kind_of(std::string_view name) {
+  const auto found = std::find(kKinds.begin(), kKinds.end(), name);
+  if (found == kKinds.end()) throw DataError(fmt::format("'{}' is not a kind of step", name));
+  return static_cast<StepKind>(found - kKinds.begin());
+}
+
+void Plan::validate() const {
+  std::set<std::string> seen;
+  for (const Step& step : steps) {
+    const auto wrong = [&](const std::string& what) { throw DataError(fmt::format("step '{}': {}", step.name, what)); };
+    if (!good_name(step.name)) wrong("a step's name has letters, digits, '-' and '_', at most 100");
+    if (seen.count(step.name)) wrong("there are two steps of this name");
+    for (const std::string& need : step.needs) {
+      if (!seen.count(need)) wrong(fmt::format("needs '{}', which is not an earlier step", need));
+    }
+    if (step.kind == StepKind::Verify) {
+      if (step.checks.empty()) wrong("has nothing to check");
+    } else {
+      if (step.argv.empty() || step.argv[0].empty()) wrong("has no command");
+      if (step.nproc < 1) wrong(fmt::format("{} processes", step.nproc));
+      if (step.time_limit_s && !(*step.time_limit_s > 0)) wrong("its time limit is not above 0 s");
+    }
+    for (const auto& [name, content] : step.files) {
+      if (!good_file(name)) wrong(fmt::format("file '{}' is outside its folder", name));
+    }
+    for (const std::string& name : step.outputs) {
+      if (!good_file(name)) wrong(fmt::format("output '{}' is outside its folder", name));
+    }
+    seen.insert(step.name);
+  }
+}
+
+const Step& Plan::step(std::string_view name) const {
+  for (const Step& step : steps) {
+    if (step.name == name) return step;
+  }
+  throw InternalError(fmt::format("no step '{}' in the plan", name));
+}
+
+std::string Plan::folder(std::string_view step_name) const {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].name == step_name) return fmt::format("steps/{}-{}", i + 1, step_name);
+  }
+  throw InternalError(fmt::format("no step '{}' in the plan", step_name));
+}
+
+std::string Plan::hash() const { return sha256(to_line(assay::to_json(*this))); }
+
+Json to_json(const Plan& plan) {
+  Json steps = Json::array();
+  for (const Step& step : plan.steps) steps.push_back(to_json(step));
+  return {{"schema", kSchema}, {"title", plan.title}, {"case", plan.case_key}, {"steps", steps}};
+}
+
+Plan plan_of(const Json& value, const std::string& where) {
+  try {
+    if (value.at("schema") != kSchema) {
+      throw DataError(fmt::format("schema {} is not {}", to_line(value.at("schema")), kSchema));
+    }
+    Plan plan;
+    plan.title = value.at("title").get<std::string>();
+    plan.case_key = value.at("case").get<std::string>();
+    for (const Json& step : value.at("steps")) plan.steps.push_back(step_of(step));
+    plan.validate();
+    return plan;
+  } catch (const Json::exception&) {
+    throw DataError(fmt::format("{}: not a plan: a field is missing or of the wrong type", where));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", where, error.what()));
+  }
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string out = fmt::format("{}\n", plan.title);
+  if (!plan.case_key.empty()) out += fmt::format("case {}\n", plan.case_key);
+  out += fmt::format("{} step{}, plan {}\n", plan.steps.size(), plan.steps.size() == 1 ? "" : "s",
+                     plan.hash().substr(0, 12));
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    out += fmt::format("\n{}. {} ({})\n", i + 1, step.name, kind_name(step.kind));
+    if (!step.needs.empty()) out += fmt::format("   needs    {}\n", join(step.needs, ", "));
+    if (!step.argv.empty()) out += fmt::format("   runs     {}\n", shell_line(step.argv));
+    if (step.nproc > 1) out += fmt::format("   ranks    {}\n", step.nproc);
+    for (const auto& [name, variable] : step.env) out += fmt::format("   with     {}={}\n", name, variable);
+    if (step.time_limit_s) out += fmt::format("   within   {}\n", duration_text(*step.time_limit_s));
+    for (const Json& check : step.checks) out += fmt::format("   checks   {}\n", to_line(check));
+    for (const std::string& output : step.outputs) out += fmt::format("   writes   {}\n", output);
+  }
+  return out;
+}
+
+}  // namespace assay

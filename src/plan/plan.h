@@ -1,0 +1,59 @@
+// A plan: typed steps with dependencies. Front-ends make plans, the executor runs them; a plan knows no dialect and no
+// launcher. It holds no path of the machine it was made on unless a user's configuration names one: commands run in the
+// run folder and refer to each other's results as "steps/<n>-<name>/...", so a plan can be printed, compared and
+// hashed.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace assay {
+
+// What a step is for. Verify steps are judged by the control plane from the evidence of earlier steps; every other kind
+// is a command, and the kind only says what its records mean.
+enum class StepKind { Train, Evaluate, Export, Infer, Command, Verify };
+
+std::string_view kind_name(StepKind kind);
+StepKind step_kind_of(std::string_view name);  // throws DataError
+
+struct Step {
+  std::string name;  // unique in the plan: letters, digits, '-', '_'
+  StepKind kind = StepKind::Command;
+  std::vector<std::string> needs;  // steps that must pass first; each stands earlier in the plan
+
+  // A command. "assay-worker" is the worker that belongs to this program; anything else is looked up in PATH.
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> env;
+  int nproc = 1;  // ranks on this host
+  std::optional<double> time_limit_s;
+  std::map<std::string, Json> files;  // written into the step's folder before it starts: name -> content
+  std::vector<std::string> outputs;   // relative to the step's folder; each must exist afterwards
+
+  // A verify step: what to check, see verify/checks.h.
+  std::vector<Json> checks;
+};
+
+struct Plan {
+  std::string title;
+  std::string case_key;  // empty when the plan is not about one case
+  std::vector<Step> steps;
+
+  // Throws DataError naming the step: duplicate or bad names, unknown or later dependencies, a command without
+  // arguments.
+  void validate() const;
+  const Step& step(std::string_view name) const;
+  // Where the step works, relative to the run folder: "steps/2-evaluate".
+  std::string folder(std::string_view step_name) const;
+  std::string hash() const;  // SHA-256 of the JSON form
+};
+
+Json to_json(const Plan& plan);
+Plan plan_of(const Json& value, const std::string& where);  // throws DataError naming `where`; validates
+// For people: one block a step, with its command, dependencies and limits.
+std::string plan_text(const Plan& plan);
+
+}  // namespace assay

@@ -1,0 +1,63 @@
+"""What the whole-program tests share: running `assay`, temporary folders, reading run folders."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ.get("ASSAY_BIN", "build/release/bin")).resolve()
+SOURCE = pathlib.Path(os.environ.get("ASSAY_SOURCE", ".")).resolve()
+ASSAY = str(BIN / "assay")
+
+
+class CliTest(unittest.TestCase):
+    """Each test gets an empty folder, self.folder, in which `assay` runs."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="assay-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def environment(self, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("ASSAY_RUNS", "ASSAY_HOME", "NO_COLOR"))}
+        env["ASSAY_HOME"] = str(SOURCE)
+        env.update(more)
+        return env
+
+    def assay(self, *arguments, expect=0, timeout=600, **env):
+        """Runs assay; checks its exit code (None: any); returns the finished process, output as text."""
+        done = subprocess.run([ASSAY, *map(str, arguments)], cwd=self.folder, env=self.environment(**env),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        if expect is not None:
+            self.assertEqual(done.returncode, expect, f"{arguments}\n--- out\n{done.stdout}\n--- err\n{done.stderr}")
+        return done
+
+    def start(self, *arguments, **env):
+        """Starts assay in the background."""
+        process = subprocess.Popen([ASSAY, *map(str, arguments)], cwd=self.folder, env=self.environment(**env),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        return process
+
+    def runs(self):
+        folder = self.folder / "runs"
+        return sorted(p for p in folder.iterdir() if not p.name.startswith(".")) if folder.exists() else []
+
+
+def json_lines(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
+
+
+def processes_with(text):
+    """Live processes whose environment mentions the text: what a run left behind."""
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            if text.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            pass
+    return found

@@ -1,0 +1,269 @@
+#include "execute/executor.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "base/error.h"
+#include "base/signals.h"
+#include "base/text.h"
+#include "launch/local.h"
+
+using namespace assay;
+
+namespace {
+
+Step command(const std::string& name, const std::string& script, std::vector<std::string> needs = {}) {
+  Step step;
+  step.name = name;
+  step.needs = std::move(needs);
+  step.argv = {"/bin/sh", "-c", script};
+  return step;
+}
+
+class ExecutorTest : public ::testing::Test {
+ protected:
+  RunFolder create(std::vector<Step> steps) {
+    return RunFolder::create(folder_.path() / "runs", {.title = "A test!", .case_key = "", .steps = std::move(steps)},
+                             {"assay", "test"});
+  }
+  Outcome run(RunFolder& folder, const ExecuteOptions& options = {}) {
+    LocalLauncher launcher;
+    Console console(Console::Level::Quiet);
+    return execute(folder, launcher, console, options);
+  }
+  TempFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(ExecutorTest, RunsStepsInOrderAndKeepsEvidence) {
+  RunFolder folder =
+      create({command("one", "echo first; echo x > steps/1-one/out"), command("two", "cat steps/1-one/out", {"one"})});
+  EXPECT_EQ(run(folder), Outcome::Pass);
+  EXPECT_EQ(read_file(folder.path() / "steps/1-one/rank0.log"), "first\n");
+  EXPECT_EQ(read_file(folder.path() / "steps/2-two/rank0.log"), "x\n");
+  const RunRecord record = read_run(folder.path());
+  EXPECT_EQ(record.state.outcome, Outcome::Pass);
+  EXPECT_EQ(record.state.steps.at("two").exit_code, 0);
+  EXPECT_EQ(record.state.steps.at("two").attempts, 1);
+  EXPECT_GT(record.state.steps.at("two").max_rss_bytes.value_or(0), 0);
+  EXPECT_EQ(read_json_file(folder.path() / "steps/1-one/status.json")["outcome"], "Pass");
+  EXPECT_EQ(read_json_file(folder.path() / "steps/1-one/command.json")["argv"][0], "/bin/sh");
+  EXPECT_TRUE(read_json_file(folder.path() / "environment.json").contains("host"));
+  EXPECT_NE(folder.id().find("-a-test-"), std::string::npos);
+}
+
+TEST_F(ExecutorTest, APlanWithoutStepsIsInvalid) {
+  RunFolder folder = create({});
+  EXPECT_EQ(run(folder), Outcome::Invalid);
+  EXPECT_EQ(exit_code(Outcome::Invalid), 3);
+}
+
+TEST_F(ExecutorTest, AFailureIsAnErrorAndSkipsWhatNeedsIt) {
+  RunFolder folder = create(
+      {command("bad", "echo 'error: it broke'; exit 3"), command("after", "true", {"bad"}), command("other", "true")});
+  EXPECT_EQ(run(folder), Outcome::Error);
+  const auto& steps = folder.state().steps;
+  EXPECT_EQ(steps.at("bad").outcome, Outcome::Error);
+  EXPECT_EQ(steps.at("bad").exit_code, 3);
+  EXPECT_EQ(steps.at("bad").reason, "exit code 3: it broke");
+  EXPECT_EQ(steps.at("after").outcome, Outcome::Skipped);
+  EXPECT_EQ(steps.at("after").reason, "needs bad, which did not pass");
+  EXPECT_EQ(steps.at("other").outcome, Outcome::Pass);
+}
+
+TEST_F(ExecutorTest, ASignalIsNotAnExitCode) {
+  RunFolder folder = create({command("killed", "kill -9 $$")});
+  EXPECT_EQ(run(folder), Outcome::Error);
+  EXPECT_EQ(folder.state().steps.at("killed").signal, 9);
+  EXPECT_EQ(folder.state().steps.at("killed").exit_code, std::nullopt);
+}
+
+TEST_F(ExecutorTest, TheTimeLimitIsKept) {
+  Step slow = command("slow", "sleep 100");
+  slow.time_limit_s = 0.3;
+  RunFolder folder = create({slow});
+  EXPECT_EQ(run(folder), Outcome::Error);
+  EXPECT_EQ(folder.state().steps.at("slow").reason, "stopped at its time limit of 0.30 s");
+}
+
+TEST_F(ExecutorTest, AMissingOutputIsAnError) {
+  Step step = command("quiet", "true");
+  step.outputs = {"output/model"};
+  RunFolder folder = create({step});
+  EXPECT_EQ(run(folder), Outcome::Error);
+  EXPECT_NE(folder.state().steps.at("quiet").reason.find("did not write output/model"), std::string::npos);
+}
+
+TEST_F(ExecutorTest, AMissingProgramIsAnErrorOfTheStep) {
+  Step step = command("none", "");
+  step.argv = {"no-such-program"};
+  RunFolder folder = create({step});
+  EXPECT_EQ(run(folder), Outcome::Error);
+  EXPECT_NE(folder.state().steps.at("none").reason.find("no-such-program"), std::string::npos);
+}
+
+TEST_F(ExecutorTest, ResumeRepeatsNothingFinished) {
+  fs::path path;
+  {
+    RunFolder folder = create({command("one", "echo run >> log"), command("two", "echo run >> log2; test -e fixed")});
+    path = folder.path();
+    EXPECT_EQ(run(folder), Outcome::Error);
+  }
+  {
+    RunFolder folder = RunFolder::open(path);
+    folder.run_resumed();
+    EXPECT_EQ(run(folder), Outcome::Error) << "a failure is an end too";
+    EXPECT_EQ(read_file(path / "log2"), "run\n");
+  }
+  std::ofstream(path / "fixed") << "x";
+  {
+    RunFolder folder = RunFolder::open(path);
+    folder.run_resumed();
+    EXPECT_EQ(run(folder, {.retry_failed = true}), Outcome::Pass);
+    EXPECT_EQ(folder.state().steps.at("two").attempts, 2);
+  }
+  EXPECT_EQ(read_file(path / "log"), "run\n");
+  EXPECT_EQ(read_file(path / "log2"), "run\nrun\n");
+}
+
+TEST_F(ExecutorTest, AKilledControllerCanBeResumedAndLeavesNothingRunning) {
+  for (int round = 0; round < 8; ++round) {
+    const pid_t controller = ::fork();
+    const auto runs = folder_.path() / ("kill" + std::to_string(round));
+    if (controller == 0) {
+      RunFolder folder = RunFolder::create(
+          runs,
+          {.title = "t",
+           .case_key = "",
+           .steps = {command("one", "echo one >> done"), command("two", "sleep 0.08; echo two >> done"),
+                     command("three", "setsid sleep 0.05; echo three >> done")}},
+          {"assay"});
+      run(folder);
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 + 25 * round));
+    ::kill(controller, SIGKILL);
+    ::waitpid(controller, nullptr, 0);
+    fs::path path;
+    try {
+      path = find_run(runs, "last");
+    } catch (const UsageError&) {
+      continue;  // killed before there was a run
+    }
+    if (!fs::exists(path / "journal.jsonl")) continue;
+    std::vector<std::string> finished;
+    for (const auto& [name, step] : read_run(path).state.steps) {
+      if (step.outcome == Outcome::Pass) finished.push_back(name);
+    }
+    RunFolder folder = RunFolder::open(path);
+    folder.run_resumed();
+    EXPECT_EQ(run(folder), Outcome::Pass);
+    for (const std::string& name : finished) EXPECT_EQ(folder.state().steps.at(name).attempts, 1) << name;
+    const std::string done = read_file(path / "done");
+    for (const std::string& name : finished) {
+      EXPECT_EQ(done.find(name + "\n"), done.rfind(name + "\n")) << "finished before the kill, run again: " << name;
+    }
+  }
+}
+
+TEST_F(ExecutorTest, TwoControllersCannotRunTheSameFolder) {
+  RunFolder folder = create({command("one", "true")});
+  try {
+    RunFolder::open(folder.path());
+    FAIL();
+  } catch (const InfrastructureError& error) {
+    EXPECT_NE(std::string(error.what()).find(std::to_string(::getpid())), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(ExecutorTest, DamageIsNamed) {
+  fs::path path;
+  {
+    RunFolder folder = create({command("one", "true")});
+    path = folder.path();
+    run(folder);
+  }
+  const std::string journal = read_file(path / "journal.jsonl");
+  const std::string plan = read_file(path / "plan.json");
+
+  std::ofstream(path / "journal.jsonl") << journal.substr(0, journal.size() - 5);  // torn: the run had not ended
+  EXPECT_EQ(read_run(path).state.outcome, std::nullopt);
+
+  std::ofstream(path / "journal.jsonl") << "garbage\n" << journal;
+  EXPECT_THROW(read_run(path), DataError);
+  EXPECT_THROW(RunFolder::open(path), DataError);
+
+  std::ofstream(path / "journal.jsonl") << journal << "{\"event\":\"step_ended\",\"time\":\"2026-01-01T00:00:00Z\"}\n";
+  EXPECT_THROW(read_run(path), DataError);
+
+  std::ofstream(path / "journal.jsonl") << journal;
+  std::ofstream(path / "plan.json") << plan.substr(0, plan.size() / 2);
+  EXPECT_THROW(read_run(path), DataError);
+
+  Plan other = plan_of(parse_json(plan, "p"), "p");
+  other.steps[0].argv.push_back("changed");
+  std::ofstream(path / "plan.json") << to_line(to_json(other));
+  try {
+    read_run(path);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("not the plan"), std::string::npos);
+  }
+  EXPECT_THROW(read_run("/tmp"), DataError);
+}
+
+TEST_F(ExecutorTest, InterruptionStopsTheStepAndIsResumable) {
+  const auto runs = folder_.path() / "runs";
+  const pid_t controller = ::fork();
+  if (controller == 0) {
+    catch_stop_signals();
+    RunFolder folder =
+        RunFolder::create(runs,
+                          {.title = "t",
+                           .case_key = "",
+                           .steps = {command("one",
+                                             "trap 'echo stopped >> log; exit 130' TERM; echo up > up; "
+                                             "test -e again && exit 0; while true; do sleep 0.05; done")}},
+                          {"assay"});
+    try {
+      run(folder);
+    } catch (const InterruptedError&) {
+      ::_exit(130);
+    }
+    ::_exit(0);
+  }
+  const auto up = [&] {
+    try {
+      return fs::exists(find_run(runs, "last") / "up");
+    } catch (const UsageError&) {
+      return false;
+    }
+  };
+  for (int i = 0; i < 500 && !up(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(controller, SIGINT);
+  int raw = 0;
+  ::waitpid(controller, &raw, 0);
+  EXPECT_EQ(WEXITSTATUS(raw), 130);
+  const fs::path path = find_run(runs, "last");
+  EXPECT_EQ(read_file(path / "log"), "stopped\n");
+  EXPECT_EQ(read_run(path).state.steps.at("one").outcome, std::nullopt);
+  std::ofstream(path / "again") << "x";
+  RunFolder folder = RunFolder::open(path);
+  EXPECT_EQ(run(folder), Outcome::Pass);
+}
+
+TEST_F(ExecutorTest, RunsAreFoundByNameBeginningAndLast) {
+  RunFolder folder = create({command("one", "true")});
+  const auto runs = folder_.path() / "runs";
+  EXPECT_EQ(fs::canonical(find_run(runs, "last")), fs::canonical(folder.path()));
+  EXPECT_EQ(fs::canonical(find_run(runs, folder.id().substr(0, 20))), fs::canonical(folder.path()));
+  EXPECT_EQ(find_run(runs, folder.path().string()), folder.path());
+  EXPECT_THROW(find_run(runs, "nothing"), UsageError);
+  EXPECT_THROW(find_run(runs, ""), UsageError);
+}

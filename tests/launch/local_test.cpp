@@ -1,0 +1,93 @@
+#include "launch/local.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/time.h"
+
+using namespace assay;
+
+namespace {
+
+class LocalLauncherTest : public ::testing::Test {
+ protected:
+  LaunchRequest request(const std::string& script, int nproc = 1) {
+    return {.argv = {"/bin/sh", "-c", script},
+            .env = {{"EXTRA", "e"}},
+            .cwd = folder_.path(),
+            .folder = folder_.path(),
+            .nproc = nproc,
+            .tree_mark = "local-test-" + std::to_string(now_us())};
+  }
+  LaunchResult run(const LaunchRequest& what) {
+    auto step = LocalLauncher().start(what);
+    auto result = step->wait_for(30, -1);
+    EXPECT_TRUE(result.has_value());
+    return result.value_or(LaunchResult{});
+  }
+  std::string log(int rank) { return read_file(folder_.path() / ("rank" + std::to_string(rank) + ".log")); }
+  TempFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(LocalLauncherTest, EveryRankHasItsEnvironmentAndItsLog) {
+  const LaunchResult result =
+      run(request("echo $RANK/$WORLD_SIZE $LOCAL_RANK $MASTER_ADDR ${MASTER_PORT:-none} $EXTRA $ASSAY_RECORDS", 3));
+  EXPECT_TRUE(result.status.ok());
+  EXPECT_EQ(result.ranks.size(), 3u);
+  const auto words = split(trim(log(2)), ' ');
+  ASSERT_EQ(words.size(), 6u);
+  EXPECT_EQ(words[0], "2/3");
+  EXPECT_EQ(words[1], "2");
+  EXPECT_EQ(words[2], "127.0.0.1");
+  EXPECT_NE(words[3], "none");
+  EXPECT_EQ(words[4], "e");
+  EXPECT_EQ(words[5], (folder_.path() / "records.rank2.jsonl").string());
+  EXPECT_GT(result.max_rss_bytes, 0);
+}
+
+TEST_F(LocalLauncherTest, TheFirstFailingRankDecidesAndTheOthersAreStopped) {
+  const Stopwatch watch;
+  const LaunchResult result = run(request("test $RANK = 1 && exit 9; sleep 100", 3));
+  EXPECT_EQ(result.status.code, 9);
+  EXPECT_EQ(result.deciding_rank, 1);
+  EXPECT_LT(watch.seconds(), 10);
+  EXPECT_TRUE(result.ranks[0].signal.has_value());
+}
+
+TEST_F(LocalLauncherTest, StoppingGivesEveryRankTheSameGrace) {
+  auto step = LocalLauncher().start(
+      request("trap 'sleep 0.3; exit 3' TERM; touch up.$RANK; while true; do sleep 0.05; done", 4));
+  for (int i = 0; i < 200 && !(fs::exists(folder_.path() / "up.3") && fs::exists(folder_.path() / "up.0")); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const Stopwatch watch;
+  const LaunchResult result = step->stop(20);
+  EXPECT_LT(watch.seconds(), 4);
+  for (const ExitStatus& rank : result.ranks) EXPECT_TRUE(rank.code == 3 || rank.signal.has_value());
+}
+
+TEST_F(LocalLauncherTest, AMissingProgramIsNamedAndNothingIsLeft) {
+  LaunchRequest bad = request("");
+  bad.argv = {"no-such-program"};
+  try {
+    LocalLauncher().start(bad);
+    FAIL();
+  } catch (const InfrastructureError& error) {
+    EXPECT_NE(std::string(error.what()).find("no-such-program"), std::string::npos);
+  }
+  EXPECT_TRUE(find_tree(bad.tree_mark + "/0").empty());
+}
+
+TEST_F(LocalLauncherTest, DroppingAStepKillsIt) {
+  const LaunchRequest what = request("sleep 100");
+  { auto step = LocalLauncher().start(what); }
+  EXPECT_TRUE(find_tree(what.tree_mark + "/0").empty());
+}
+
+TEST_F(LocalLauncherTest, FreePortsCanBeUsed) { EXPECT_GT(free_port(), 1023); }

@@ -1,0 +1,122 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+
+using namespace assay;
+
+namespace {
+
+Step command(const std::string& name, std::vector<std::string> needs = {}) {
+  Step step;
+  step.name = name;
+  step.needs = std::move(needs);
+  step.argv = {"true"};
+  return step;
+}
+
+Plan example() {
+  Plan plan{.title = "an example", .case_key = "resnet:libtorch:CPU:1:1:1", .steps = {command("train")}};
+  plan.steps[0].kind = StepKind::Train;
+  plan.steps[0].time_limit_s = 60;
+  plan.steps[0].env = {{"A", "1"}};
+  plan.steps[0].files = {{"config.json", {{"x", 1}}}};
+  plan.steps[0].outputs = {"output/model.safetensors"};
+  Step verify;
+  verify.name = "verify";
+  verify.kind = StepKind::Verify;
+  verify.needs = {"train"};
+  verify.checks = {{{"type", "loss_falls"}, {"records", "steps/1-train/records.jsonl"}}};
+  plan.steps.push_back(verify);
+  return plan;
+}
+
+void expect_refused(const Plan& plan, const std::string& part) {
+  try {
+    plan.validate();
+    FAIL() << part;
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+
+TEST(Plan, JsonAndBack) {
+  const Plan plan = example();
+  const Plan back = plan_of(to_json(plan), "here");
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_EQ(back.hash(), plan.hash());
+  EXPECT_EQ(plan.folder("verify"), "steps/2-verify");
+}
+
+TEST(Plan, TheHashSeesEveryChange) {
+  const std::string hash = example().hash();
+  Plan changed = example();
+  changed.steps[0].argv.push_back("--more");
+  EXPECT_NE(changed.hash(), hash);
+  changed = example();
+  changed.steps[0].time_limit_s = 61;
+  EXPECT_NE(changed.hash(), hash);
+  changed = example();
+  changed.steps[1].checks[0]["records"] = "other";
+  EXPECT_NE(changed.hash(), hash);
+}
+
+TEST(Plan, MistakesAreNamed) {
+  Plan plan{.title = "t", .case_key = "", .steps = {command("a"), command("a")}};
+  expect_refused(plan, "two steps");
+  plan.steps = {command("a", {"b"}), command("b")};
+  expect_refused(plan, "'b', which is not an earlier step");
+  plan.steps = {command("../etc")};
+  expect_refused(plan, "../etc");
+  plan.steps = {command("a")};
+  plan.steps[0].argv.clear();
+  expect_refused(plan, "no command");
+  plan.steps = {command("a")};
+  plan.steps[0].files = {{"../../x", 1}};
+  expect_refused(plan, "outside");
+  plan.steps = {command("a")};
+  plan.steps[0].outputs = {"/etc/passwd"};
+  expect_refused(plan, "outside");
+  plan.steps = {command("a")};
+  plan.steps[0].time_limit_s = 0;
+  expect_refused(plan, "time limit");
+  plan.steps = {command("a")};
+  plan.steps[0].kind = StepKind::Verify;
+  expect_refused(plan, "nothing to check");
+}
+
+TEST(Plan, TextShowsCommandsAndDependencies) {
+  const std::string text = plan_text(example());
+  EXPECT_NE(text.find("1. train (train)"), std::string::npos);
+  EXPECT_NE(text.find("runs     true"), std::string::npos);
+  EXPECT_NE(text.find("within   60.0 s"), std::string::npos);
+  EXPECT_NE(text.find("needs    train"), std::string::npos);
+  EXPECT_NE(text.find("2 steps"), std::string::npos);
+}
+
+TEST(Plan, DamagedPlansAreErrorsNotCrashes) {
+  const std::string good = to_line(to_json(example()));
+  std::mt19937 random(11);
+  for (int round = 0; round < 3000; ++round) {
+    std::string bad = good;
+    for (int i = 0; i < 1 + round % 3; ++i) {
+      const size_t at = random() % bad.size();
+      if (round % 2) {
+        bad[at] = "{}[],:\"0a-"[random() % 10];
+      } else {
+        bad.erase(at, 1 + random() % 5);
+      }
+    }
+    try {
+      plan_of(parse_json(bad, "fuzz"), "fuzz");
+    } catch (const DataError&) {
+    }
+  }
+  EXPECT_THROW(plan_of(Json::array(), "x"), DataError);
+  EXPECT_THROW(plan_of({{"schema", "assay/plan-v99"}}, "x"), DataError);
+}

@@ -1,0 +1,154 @@
+#include "verify/checks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "base/files.h"
+#include "base/safetensors.h"
+#include "record/keys.h"
+#include "record/stream.h"
+
+using namespace assay;
+
+namespace {
+
+class ChecksTest : public ::testing::Test {
+ protected:
+  void write_losses(const std::string& name, const std::vector<double>& losses) {
+    RecordWriter writer(folder_.path() / name);
+    for (size_t i = 0; i < losses.size(); ++i) {
+      Record record;
+      record.type = Record::Type::Metrics;
+      record.step = {{1, static_cast<int64_t>(i + 1)}};
+      record.data = {{keys::kTrainLoss, json_number(losses[i])}, {keys::kGlobalStep, i + 1}};
+      writer.write(record);
+    }
+  }
+  void write_event(const std::string& name, const std::string& event, Json data) {
+    RecordWriter writer(folder_.path() / name);
+    Record record;
+    record.type = Record::Type::Event;
+    record.name = event;
+    record.data = std::move(data);
+    writer.write(record);
+  }
+  void write_result(const std::string& name, const Json& data) {
+    RecordWriter writer(folder_.path() / name);
+    Record record;
+    record.type = Record::Type::Result;
+    record.name = "case";
+    record.data = data;
+    writer.write(record);
+  }
+  void write_predictions(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t columns) {
+    write_safetensors(
+        folder_.path() / name,
+        {{"logits", "F32", {rows, columns}, reinterpret_cast<const std::byte*>(values.data()), values.size() * 4}});
+  }
+  Verdict check(const Json& spec) { return run_check(spec, folder_.path()); }
+  TempFolder folder_;
+};
+
+const Json kPredictions = {{"type", "same_predictions"}, {"measured", "a"},   {"baseline", "b"},
+                           {"tensor", "logits"},         {"max_diff2", 1e-4}, {"min_top1", 0.99}};
+
+}  // namespace
+
+TEST_F(ChecksTest, LossFalls) {
+  const Json spec = {{"type", "loss_falls"}, {"records", "r"}};
+  EXPECT_EQ(check(spec).outcome, Outcome::Invalid) << "no file: nothing was measured";
+  write_losses("r", {2.0, 1.5, 1.0, 0.5});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+  EXPECT_EQ(check(spec).reason, "from 2.0000 to 0.5000");
+  fs::remove(folder_.path() / "r");
+  write_losses("r", {0.5, 1.0, 2.0});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail);
+  fs::remove(folder_.path() / "r");
+  write_losses("r", {2.0, std::nan(""), 0.5});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail);
+  EXPECT_EQ(check(spec).reason, "loss 2 of 3 is nan");
+}
+
+TEST_F(ChecksTest, AResumedAttemptVoidsWhatWasBeyondItsCheckpoint) {
+  const Json spec = {{"type", "loss_falls"}, {"records", "r"}};
+  write_losses("r", {2.0, 1.5, std::nan("")});
+  write_event("r", keys::kResumed, {{keys::kGlobalStep, 2}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+  EXPECT_EQ(check(spec).figures["losses"], 2);
+}
+
+TEST_F(ChecksTest, Target) {
+  const Json spec = {
+      {"type", "target"}, {"records", "r"}, {"key", "final_accuracy"}, {"goal", "maximize"}, {"value", 0.9}};
+  write_result("r", {{"final_accuracy", 0.95}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+  write_result("r", {{"final_accuracy", 0.9}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+  EXPECT_EQ(check(spec).reason, "0.9000 >= 0.9000");
+  write_result("r", {{"final_accuracy", 0.85}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail) << "the last result counts";
+  write_result("r", {{"final_accuracy", "NaN"}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail);
+  write_result("r", {{"final_accuracy", nullptr}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Invalid) << "null is not measured, and not 0";
+  Json minimize = spec;
+  minimize["goal"] = "minimize";
+  write_result("r", {{"final_accuracy", 0.85}});
+  EXPECT_EQ(check(minimize).outcome, Outcome::Pass);
+}
+
+TEST_F(ChecksTest, SamePredictions) {
+  write_predictions("b", {1, 2, 3, 3, 2, 1}, 2, 3);
+  write_predictions("a", {1, 2, 3, 3, 2, 1}, 2, 3);
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Pass);
+  write_predictions("a", {1, 2.001f, 3, 3, 2, 1}, 2, 3);
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Fail) << "diff2 is 1.9e-4";
+  write_predictions("a", {1, 2, 3, 2.5f, 2.6f, 1}, 2, 3);
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Fail);
+  EXPECT_EQ(check(kPredictions).figures["top1_agreement"], 0.5);
+  write_predictions("a", {1, 2, NAN, 3, 2, 1}, 2, 3);
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Fail);
+  write_predictions("a", {1, 2, 3, 3, 2, 1}, 3, 2);
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Invalid);
+  write_predictions("a", {}, 0, 3);
+  write_predictions("b", {}, 0, 3);
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Invalid) << "nothing compared is not a pass";
+  std::ofstream(folder_.path() / "a") << "garbage";
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Invalid);
+}
+
+TEST_F(ChecksTest, SameResultUsesTheAbsoluteDifference) {
+  const Json spec = {
+      {"type", "same_result"}, {"measured", "a"}, {"baseline", "b"}, {"key", "loss"}, {"max_relative", 0.01}};
+  write_result("b", {{"loss", 1.0}});
+  write_result("a", {{"loss", 1.005}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+  write_result("a", {{"loss", 0.61}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail) << "a signed difference would pass this";
+  write_result("b", {{"loss", 0.0}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail);
+  write_result("a", {{"loss", 0.0}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+}
+
+TEST_F(ChecksTest, SameWeights) {
+  const Json spec = {{"type", "same_weights"}, {"records", {"a", "b"}}};
+  write_result("a", {{"hashes", {{"weights", "abcdef0123456789"}}}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Invalid);
+  write_result("b", {{"hashes", {{"weights", "abcdef0123456789"}}}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Pass);
+  write_result("b", {{"hashes", {{"weights", "other"}}}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Fail);
+  write_result("b", {{"hashes", nullptr}});
+  EXPECT_EQ(check(spec).outcome, Outcome::Invalid);
+}
+
+TEST_F(ChecksTest, AnUnknownOrBrokenCheckIsInvalidNotAPass) {
+  EXPECT_EQ(check({{"type", "traget"}}).reason, "no check 'traget' (did you mean 'target'?)");
+  EXPECT_EQ(check({{"type", "target"}}).outcome, Outcome::Invalid);
+  EXPECT_EQ(check(Json::array()).outcome, Outcome::Invalid);
+  EXPECT_EQ(check(nullptr).outcome, Outcome::Invalid);
+  EXPECT_EQ(check({{"type", 5}, {"name", "mine"}}).name, "mine");
+}
