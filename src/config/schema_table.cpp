@@ -1,0 +1,282 @@
+// The table of keys. Names are those that FleetX's users know; docs/configuration.md is checked against this table.
+#include "config/schema.h"
+
+namespace assay {
+
+namespace {
+
+using Keys = std::vector<KeySpec>;
+using Sections = std::vector<SectionSpec>;
+
+// Short names for the rows below. Each takes the path, then the meaning.
+KeySpec boolean(std::string path, bool fallback, std::string doc) {
+  return {.path = std::move(path), .type = KeyType::Bool, .doc = std::move(doc), .fallback = fallback};
+}
+KeySpec text(std::string path, Json fallback, std::string doc) {
+  const bool nullable = fallback.is_null();
+  return {.path = std::move(path), .doc = std::move(doc), .fallback = std::move(fallback), .nullable = nullable};
+}
+KeySpec choice(std::string path, std::vector<std::string> choices, std::string doc) {
+  return {.path = std::move(path), .doc = std::move(doc), .fallback = choices[0], .choices = std::move(choices)};
+}
+KeySpec count(std::string path, Json fallback, double min, std::string doc) {
+  const bool nullable = fallback.is_null();
+  return {.path = std::move(path),
+          .type = KeyType::Int,
+          .doc = std::move(doc),
+          .fallback = std::move(fallback),
+          .nullable = nullable,
+          .min = min};
+}
+// A number of steps, epochs or batches that may be unlimited: null, or -1 as the unified arguments write it.
+KeySpec limit(std::string path, Json fallback, std::string doc) {
+  KeySpec key = count(std::move(path), std::move(fallback), 1, std::move(doc));
+  key.nullable = true;
+  key.no_limit = true;
+  return key;
+}
+KeySpec number(std::string path, Json fallback, double min, std::string doc) {
+  const bool nullable = fallback.is_null();
+  return {.path = std::move(path),
+          .type = KeyType::Double,
+          .doc = std::move(doc),
+          .fallback = std::move(fallback),
+          .nullable = nullable,
+          .min = min};
+}
+KeySpec positive(std::string path, Json fallback, std::string doc) {
+  KeySpec key = number(std::move(path), std::move(fallback), 0, std::move(doc));
+  key.above_min = true;
+  return key;
+}
+// In [0, 1).
+KeySpec fraction(std::string path, Json fallback, std::string doc) {
+  KeySpec key = number(std::move(path), std::move(fallback), 0, std::move(doc));
+  key.max = 1;
+  key.below_max = true;
+  return key;
+}
+KeySpec list(std::string path, KeyType type, Json fallback, std::string doc) {
+  return {.path = std::move(path), .type = type, .doc = std::move(doc), .fallback = std::move(fallback)};
+}
+KeySpec required(KeySpec key) {
+  key.fallback.reset();
+  key.nullable = false;
+  key.required = true;
+  return key;
+}
+KeySpec location(KeySpec key) {
+  key.is_location = true;
+  return key;
+}
+
+void add_head(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "data", .doc = "The data set, by content."});
+  sections.push_back({.path = "data.sha256", .doc = "File name to SHA-256 of the file.", .open = true});
+  sections.push_back({.path = "target", .doc = "What a run has to reach; reaching it sets `converged`."});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  add(required(text("model", "", "Name of the case; equals its folder's name.")));
+  add(text("framework", "libtorch", "libtorch: a native case; anything else: `entry` is started."));
+  add(text("task", "", "What the model does."));
+  add(text("source", "", "Where the model comes from."));
+  add(text("licence", "", "SPDX name of the licence of the model's code."));
+  add(list("entry", KeyType::StringList, Json::array(), "Command of a case that is not native, as an argument list."));
+  add(text("data.name", "", "Name of the data set."));
+  add(text("data.layout", "", "How its files are arranged."));
+  add(location(text("data.path", nullptr, "Folder of the data set. FlagPerf: data_dir.")));
+  add(required(text("target.metric", "", "Name of the metric.")));
+  add(required(number("target.value", 0, -1e300, "Its value.")));
+  keys.back().min.reset();
+  add(choice("target.goal", {"maximize", "minimize"}, "Whether more or less is better."));
+  add(list("mutable", KeyType::StringList, Json::array(), "Keys and sections that vendor files and plans may change."));
+}
+
+void add_global(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "Global", .doc = "Device, seed and batch sizes."});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  add(text("Global.device", "cpu", "Device the case runs on: cpu, cuda, or the name of a vendor's device."));
+  add(count("Global.seed", 1024, 0, "Seed of every random choice."));
+  add(count("Global.global_batch_size", nullptr, 1, "Samples a step, all processes together; derived."));
+  add(count("Global.local_batch_size", nullptr, 1, "Samples a step and data-parallel process; derived."));
+  add(count("Global.micro_batch_size", nullptr, 1, "Samples a forward pass; derived."));
+}
+
+void add_engine(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "Engine", .doc = "The training loop."});
+  sections.push_back({.path = "Engine.mix_precision", .doc = "Automatic mixed precision."});
+  sections.push_back({.path = "Engine.save_load", .doc = "Checkpoints."});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  add(choice("Engine.run_mode", {"step", "epoch"}, "Unit of eval_freq: steps or epochs."));
+  add(count("Engine.num_train_epochs", 1, 1, "Passes over the training data, unless max_steps ends earlier."));
+  add(limit("Engine.max_steps", nullptr, "Optimizer steps after which training ends."));
+  add(count("Engine.accumulate_steps", nullptr, 1, "Micro-batches an optimizer step; derived."));
+  add(count("Engine.logging_freq", 10, 1, "Steps between two log lines."));
+  add(limit("Engine.eval_freq", 1, "Steps or epochs (see run_mode) between two evaluations; null: only at the end."));
+  add(limit("Engine.eval_iters", nullptr, "Batches of an evaluation; null: all."));
+  add(limit("Engine.test_iters", nullptr, "Batches of a test; null: all."));
+  add(boolean("Engine.stop_at_target", false, "End training as soon as an evaluation reaches the target."));
+  add(boolean("Engine.mix_precision.enable", false, "Compute in `dtype` where that is safe."));
+  add(choice("Engine.mix_precision.dtype", {"float16", "bfloat16"}, "Type of the lower precision."));
+  add(choice("Engine.mix_precision.level", {"O1", "O2"}, "O1: by operator; O2: parameters too."));
+  add(positive("Engine.mix_precision.scale_loss", 32768.0, "First loss scale with float16."));
+  add(list("Engine.mix_precision.custom_black_list", KeyType::StringList, Json::array(), "Operators kept in float32."));
+  add(list("Engine.mix_precision.custom_white_list", KeyType::StringList, Json::array(),
+           "Operators always in the lower precision."));
+  add(limit("Engine.save_load.save_steps", nullptr, "Steps between two checkpoints. FleetX also: save_by_steps."));
+  add(limit("Engine.save_load.save_epoch", 1, "Epochs between two checkpoints."));
+  add(location(text("Engine.save_load.output_dir", "./output", "Folder of checkpoints; a run folder replaces it.")));
+  add(text("Engine.save_load.ckpt_dir", nullptr, "Checkpoint to start from."));
+}
+
+void add_data(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "Data", .doc = "What the model sees."});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  for (const std::string part : {"Train", "Eval", "Test"}) {
+    const std::string path = "Data." + part;
+    const bool train = part == "Train";
+    sections.push_back({.path = path,
+                        .doc = train            ? "Training data."
+                               : part == "Eval" ? "Data of evaluations."
+                                                : "Data of tests.",
+                        .optional = !train,
+                        .nullable = !train});
+    sections.push_back({.path = path + ".dataset", .doc = "The samples; further keys by data set.", .open = true});
+    sections.push_back({.path = path + ".sampler", .doc = "Their order."});
+    sections.push_back({.path = path + ".loader", .doc = "How they are read."});
+    add(required(text(path + ".dataset.name", "", "Kind of data set, such as idx_images.")));
+    add(location(text(path + ".dataset.input_dir", nullptr, "Its folder, relative to data.path; derived from that.")));
+    add(text(path + ".dataset.split", train ? "train" : "test", "Part of the data set."));
+    add(limit(path + ".dataset.limit", nullptr, "Use only the first so many samples."));
+    add(boolean(path + ".sampler.shuffle", train, "A new order every epoch, from the seed."));
+    add(boolean(path + ".sampler.drop_last", train, "Leave out the last batch when it is not full."));
+    add(count(path + ".loader.num_workers", 1, 0, "Threads that prepare batches; 0: the training thread itself."));
+    add(count(path + ".loader.prefetch", 4, 1, "Batches prepared ahead."));
+    if (!train) {
+      add(count(path + ".loader.batch_size", nullptr, 1, "Samples a batch; derived from Global.local_batch_size."));
+    }
+  }
+}
+
+void add_optimizer(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "Optimizer", .doc = "The update rule."});
+  sections.push_back({.path = "Optimizer.lr", .doc = "The learning rate over time."});
+  sections.push_back(
+      {.path = "Optimizer.grad_clip", .doc = "Limit on gradients; null: none.", .optional = true, .nullable = true});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  add(required(choice("Optimizer.name", {"SGD", "Momentum", "Adam", "AdamW"}, "The rule.")));
+  add(number("Optimizer.weight_decay", 0.0, 0, "Decay of weights; decoupled with AdamW, L2 otherwise."));
+  add(fraction("Optimizer.momentum", 0.9, "Of Momentum."));
+  add(fraction("Optimizer.beta1", 0.9, "Of Adam and AdamW."));
+  add(fraction("Optimizer.beta2", 0.999, "Of Adam and AdamW."));
+  add(positive("Optimizer.epsilon", 1e-8, "Of Adam and AdamW."));
+  KeySpec schedule = required(choice("Optimizer.lr.name", {"constant"}, "The schedule."));
+  schedule.choices.clear();
+  for (const ScheduleSpec& spec : schedules()) schedule.choices.push_back(spec.name);
+  add(std::move(schedule));
+  add(required(positive("Optimizer.lr.learning_rate", 0, "Highest rate. FleetX also: max_lr.")));
+  add(count("Optimizer.lr.warmup_steps", 0, 0, "Steps of linear rise from 0; not with one_cycle."));
+  add(number("Optimizer.lr.warmup_rate", nullptr, 0, "The same as a fraction of decay_steps or max_steps."));
+  keys.back().max = 1;
+  add(number("Optimizer.lr.min_lr", 0.0, 0, "Last rate of cosine and linear."));
+  add(limit("Optimizer.lr.decay_steps", nullptr, "Steps until the last rate (cosine, linear, one_cycle); null: all."));
+  add(list("Optimizer.lr.milestones", KeyType::IntList, Json::array(),
+           "Steps at which multistep multiplies by gamma."));
+  keys.back().min = 1;
+  add(positive("Optimizer.lr.gamma", 0.1, "Factor of multistep."));
+  add(fraction("Optimizer.lr.pct_start", 0.3, "Share of steps in which one_cycle rises."));
+  add(positive("Optimizer.lr.div_factor", 25.0, "First rate of one_cycle: learning_rate / div_factor."));
+  add(positive("Optimizer.lr.final_div_factor", 1e4, "Last rate of one_cycle: first rate / final_div_factor."));
+  add(choice("Optimizer.grad_clip.name", {"ClipGradByGlobalNorm"}, "How gradients are limited."));
+  add(positive("Optimizer.grad_clip.clip_norm", 1.0, "Largest norm."));
+}
+
+void add_distributed(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "Distributed", .doc = "How processes share the work."});
+  sections.push_back({.path = "Distributed.sharding", .doc = "Sharded optimizer state, gradients, parameters."});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  add(count("Distributed.dp_degree", nullptr, 1, "Data-parallel processes; derived."));
+  add(count("Distributed.mp_degree", 1, 1, "Tensor-parallel processes."));
+  add(count("Distributed.pp_degree", 1, 1, "Pipeline stages."));
+  add(count("Distributed.sharding.sharding_degree", 1, 1, "Processes that share one state."));
+  add(count("Distributed.sharding.sharding_stage", 1, 1, "1: optimizer state, 2: and gradients, 3: and parameters."));
+  keys.back().max = 3;
+  add(boolean("Distributed.sharding.sharding_offload", false, "Keep the state in host memory."));
+  add(boolean("Distributed.sharding.reduce_overlap", false, "Reduce gradients during the backward pass."));
+  add(boolean("Distributed.sharding.broadcast_overlap", false, "Send parameters during the forward pass."));
+}
+
+void add_tools(Sections& sections, Keys& keys) {
+  sections.push_back({.path = "Profiler", .doc = "Operator profile of a few steps."});
+  sections.push_back({.path = "Inference", .doc = "Running an exported model."});
+  sections.push_back({.path = "Generation", .doc = "Text generation.", .optional = true});
+  sections.push_back({.path = "Compress", .doc = "Smaller models.", .optional = true});
+  sections.push_back({.path = "Compress.Prune", .doc = "Removing weights.", .optional = true});
+  sections.push_back({.path = "Compress.Quantization", .doc = "Fewer bits.", .optional = true});
+  const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
+  add(boolean("Profiler.enable", false, "Record a profile."));
+  add(list("Profiler.scheduler", KeyType::IntList, Json::array({1, 5}), "First step and the step after the last."));
+  keys.back().min = 0;
+  add(location(text("Profiler.profiler_log", "./profiler_log", "Folder of the profile.")));
+  add(location(text("Inference.model_dir", nullptr, "Folder of the exported model.")));
+  add(count("Inference.mp_degree", 1, 1, "Tensor-parallel processes."));
+  add(choice("Generation.decode_strategy", {"sampling", "greedy_search", "beam_search"},
+             "How the next token is chosen."));
+  add(count("Generation.top_k", 50, 0, "Sample from so many best tokens; 0: all."));
+  add(number("Generation.top_p", 0.75, 0, "Sample from the best tokens of this total probability."));
+  keys.back().max = 1;
+  add(positive("Generation.temperature", 1.0, "Divides the logits."));
+  add(count("Generation.min_dec_len", 1, 0, "Fewest tokens."));
+  add(count("Generation.max_dec_len", 200, 1, "Most tokens."));
+  add(count("Generation.num_return_sequences", 1, 1, "Answers a prompt."));
+  add(text("Compress.pretrained", nullptr, "Weights to start from."));
+  add(boolean("Compress.Prune.enable", false, "Prune."));
+  add(choice("Compress.Prune.criterion", {"l1_norm", "l2_norm", "fpgm"}, "What makes a filter unimportant."));
+  add(fraction("Compress.Prune.ratio", 0.125, "Share of filters removed."));
+  add(boolean("Compress.Quantization.enable", false, "Quantise."));
+  add(choice("Compress.Quantization.weight_quantize_type", {"abs_max", "channel_wise_abs_max"}, "Scale of weights."));
+  add(choice("Compress.Quantization.activation_quantize_type", {"moving_average_abs_max"}, "Scale of activations."));
+  add(text("Compress.Quantization.weight_preprocess_type", nullptr, "PACT or null."));
+  add(text("Compress.Quantization.activation_preprocess_type", nullptr, "PACT or null."));
+  add(count("Compress.Quantization.weight_bits", 8, 2, "Bits a weight."));
+  add(count("Compress.Quantization.activation_bits", 8, 2, "Bits an activation."));
+  add(list("Compress.Quantization.quantizable_layer_type", KeyType::StringList, Json::array({"Linear", "Conv2D"}),
+           "Kinds of layers."));
+}
+
+Schema make_native() {
+  Sections sections;
+  Keys keys;
+  sections.push_back({.path = {}, .doc = "A case."});
+  add_head(sections, keys);
+  add_global(sections, keys);
+  add_engine(sections, keys);
+  sections.push_back({.path = "Model", .doc = "The model; its keys are those that the case has.", .open = true});
+  keys.push_back(required(text("Model.name", "", "Name of the model in the registry.")));
+  add_data(sections, keys);
+  add_optimizer(sections, keys);
+  add_distributed(sections, keys);
+  add_tools(sections, keys);
+  return {std::move(sections), std::move(keys)};
+}
+
+Schema make_foreign() {
+  Sections sections;
+  Keys keys;
+  sections.push_back({.path = "", .doc = "A case.", .open = true});
+  add_head(sections, keys);
+  return {std::move(sections), std::move(keys)};
+}
+
+}  // namespace
+
+const Schema& Schema::native() {
+  static const Schema kSchema = make_native();
+  return kSchema;
+}
+
+const Schema& Schema::foreign() {
+  static const Schema kSchema = make_foreign();
+  return kSchema;
+}
+
+}  // namespace assay
