@@ -209,7 +209,7 @@ std::string html_verdicts(const RunView& run) {
   std::string cards = R"(<ul class="verdicts">)";
   for (const Verdict& verdict : run.verdicts) {
     cards += fmt::format(
-        R"(<li class="card verdict {0}"><span class="seal">{1}</span><div><h3>{2}</h3><p>{3}</p></div><span class="word">{4}</span></li>)",
+        R"(<li class="card verdict {0}"><span class="seal">{1}</span><h3>{2}</h3><span class="word">{4}</span><p>{3}</p></li>)",
         outcome_class(verdict.outcome), icon(verdict.outcome), escape_markup(capitalised(verdict.name)),
         escape_markup(verdict.reason), outcome_name(verdict.outcome));
   }

@@ -40,8 +40,7 @@ TEST(HtmlSections, StepsStandOnOneTimeLine) {
 
 TEST(HtmlSections, VerdictsHaveWordsNotOnlyColours) {
   const std::string html = html_verdicts(failing_run());
-  EXPECT_THAT(html,
-              HasSubstr("<h3>Losses are numbers</h3><p>NaN at step 30</p></div><span class=\"word\">Fail</span>"));
+  EXPECT_THAT(html, HasSubstr("<h3>Losses are numbers</h3><span class=\"word\">Fail</span><p>NaN at step 30</p>"));
   EXPECT_THAT(html_verdicts(empty_run()), HasSubstr("No question about this run was answered."));
 }
 
