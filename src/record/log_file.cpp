@@ -86,6 +86,19 @@ LogContents read_log(const std::filesystem::path& path, const ReadOptions& optio
   return parse_log(read_file(path), path.string(), options);
 }
 
+LogContents LogFollower::next() {
+  const std::string lines = file_.next();
+  if (file_.restarted()) reader_ = LogReader(file_.path().string(), options_);
+  LogContents contents;
+  std::string_view rest = lines;
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    reader_.read_line(rest.substr(0, end), contents);
+    rest.remove_prefix(end + 1);
+  }
+  return contents;
+}
+
 std::string to_log(const std::vector<Record>& records, const Dialect& dialect) {
   const std::unique_ptr<LineWriter> writer = dialect.writer();
   if (!writer) throw UsageError(fmt::format("the dialect '{}' can only be read", dialect.name()));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "record/dialect.h"
+#include "record/growing_file.h"
 
 namespace assay {
 
@@ -59,6 +60,19 @@ class LogReader {
 
 LogContents parse_log(std::string_view text, const std::string& where, const ReadOptions& options = {});
 LogContents read_log(const std::filesystem::path& path, const ReadOptions& options = {});  // throws DataError
+
+// Follows a growing log: each call returns what its new complete lines say.
+class LogFollower {
+ public:
+  LogFollower(const std::filesystem::path& path, ReadOptions options)
+      : file_(path), options_(options), reader_(path.string(), std::move(options)) {}
+  LogContents next();
+
+ private:
+  GrowingFile file_;
+  ReadOptions options_;
+  LogReader reader_;
+};
 
 // The lines of a dialect. Throws UsageError when it can only be read.
 std::string to_log(const std::vector<Record>& records, const Dialect& dialect);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -193,30 +192,9 @@ std::vector<Record> merge_by_time(std::vector<std::vector<Record>> files) {
 }
 
 std::vector<Record> RecordFollower::next() {
-  FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) {
-    if (errno == ENOENT) return {};
-    throw DataError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
-  }
-  const off_t size = ::lseek(file.get(), 0, SEEK_END);
-  if (size < 0) throw DataError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
-  if (static_cast<size_t>(size) < offset_) offset_ = num_lines_ = 0;
-
-  std::string text(static_cast<size_t>(size) - offset_, '\0');
-  size_t used = 0;
-  while (used < text.size()) {
-    const ssize_t got = ::pread(file.get(), text.data() + used, text.size() - used, static_cast<off_t>(offset_ + used));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    used += static_cast<size_t>(got);
-  }
-  text.resize(used);
-  const size_t last = text.rfind('\n');
-  if (last == std::string::npos) return {};
-  text.resize(last + 1);
-  std::vector<Record> records = records_of(text, path_, &num_lines_);
-  offset_ += text.size();
-  return records;
+  const std::string lines = file_.next();
+  if (file_.restarted()) num_lines_ = 0;
+  return records_of(lines, file_.path(), &num_lines_);
 }
 
 }  // namespace assay
