@@ -1,6 +1,6 @@
-// The unified run arguments of the Tecorigin ModelZoo (--batch_size, --step, --autocast, ...), mapped onto configuration
-// keys, the case key and the launch environment by one table. Only arguments that are given change anything: a case
-// already has a value for every key.
+// The unified run arguments of the Tecorigin ModelZoo (--batch_size, --step, --autocast, ...), mapped onto
+// configuration keys, the case key and the launch environment by one table. Only arguments that are given change
+// anything: a case already has a value for every key.
 #pragma once
 
 #include <map>
@@ -44,8 +44,8 @@ class UnifiedArgs {
   std::vector<Setting> to_sets() const;
   // The key with model_name, nnode and nproc_per_node; throws UsageError when model_name is another model.
   CaseKey apply_to(CaseKey key) const;
-  // MASTER_ADDR, MASTER_PORT, NODE_RANK, NNODES, NPROC_PER_NODE, WORLD_SIZE.
-  std::vector<std::pair<std::string, std::string>> environment() const;
+  // MASTER_ADDR, MASTER_PORT, NNODES, NODE_RANK, NPROC_PER_NODE, WORLD_SIZE; `key` is what apply_to() gave.
+  std::vector<std::pair<std::string, std::string>> environment(const CaseKey& key) const;
   // "--name", "value", ... of every given argument, in the order of the table.
   std::vector<std::string> arguments() const;
 
