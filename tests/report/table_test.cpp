@@ -21,7 +21,8 @@ TEST(Table, WideCharactersTakeTwoColumns) {
   Table table({{.title = "名"}, {.title = "x"}});
   table.add({"损失", "1"});
   table.add({"loss", "2"});
-  EXPECT_EQ(table.text({.titles = false}), "损失  1\nloss  2\n");
+  table.add({"损", "3"});
+  EXPECT_EQ(table.text({.titles = false}), "损失  1\nloss  2\n损    3\n");
 }
 
 TEST(Table, ColoursDoNotCount) {
