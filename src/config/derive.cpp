@@ -163,6 +163,10 @@ class Deriver {
                       "or give warmup_steps",
                       rate->origin().text()));
     }
+    constexpr double kMaxSteps = 1e15;  // far beyond any run, and exact in a double
+    if (total->as_double() > kMaxSteps) {
+      throw ConfigError(fmt::format("{}: {} = {} is too large", total->origin().text(), total_name, total->text()));
+    }
     const auto warmup = static_cast<int64_t>(std::llround(rate->as_double() * total->as_double()));
     const bool given = steps && steps->origin().layer != kLayerDefault;
     if (given && steps->as_int() != warmup) {

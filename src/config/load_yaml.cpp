@@ -16,23 +16,6 @@ namespace {
 constexpr char kBase[] = "_base_";
 constexpr char kInherited[] = "_inherited_";
 
-// Turns `_inherited_: False` into the mark on its map.
-void take_inherited(Value& node) {
-  if (node.is_list()) {
-    for (Value& item : node.items()) take_inherited(item);
-  }
-  if (!node.is_map()) return;
-  if (const Value* inherited = node.child(kInherited)) {
-    if (!inherited->is_bool()) {
-      throw ConfigError(fmt::format("{}: {} must be true or false, found {}", inherited->origin().text(), kInherited,
-                                    inherited->text()));
-    }
-    node.set_standalone(!inherited->as_bool());
-    node.erase(kInherited);
-  }
-  for (Value::Entry& entry : node.entries()) take_inherited(entry.value);
-}
-
 void check_chain(const fs::path& path, const std::vector<fs::path>& chain) {
   std::vector<std::string> names;
   for (const fs::path& file : chain) names.push_back(file.string());
@@ -98,6 +81,22 @@ Value load(const fs::path& path, const std::string& layer, const Normalise& norm
 }
 
 }  // namespace
+
+void take_inherited(Value& node) {
+  if (node.is_list()) {
+    for (Value& item : node.items()) take_inherited(item);
+  }
+  if (!node.is_map()) return;
+  if (const Value* inherited = node.child(kInherited)) {
+    if (!inherited->is_bool()) {
+      throw ConfigError(fmt::format("{}: {} must be true or false, found {}", inherited->origin().text(), kInherited,
+                                    inherited->text()));
+    }
+    node.set_standalone(!inherited->as_bool());
+    node.erase(kInherited);
+  }
+  for (Value::Entry& entry : node.entries()) take_inherited(entry.value);
+}
 
 Value load_yaml(const fs::path& path, const std::string& layer, const Normalise& normalise) {
   std::vector<fs::path> chain;

@@ -47,7 +47,6 @@ const std::vector<ValueName>& value_names() {
       {"Optimizer.lr.name", "LinearDecayWithWarmup", "linear"},
       {"Optimizer.lr.name", "MultiStepDecay", "multistep"},
       {"Optimizer.name", "FusedAdamW", "AdamW"},
-      {"Optimizer.grad_clip.name", "global_norm", "ClipGradByGlobalNorm"},
   };
   return kNames;
 }
@@ -63,13 +62,13 @@ void lift_config(Value& layer) {
   layer.erase("config");
   if (lifted.is_null()) return;
   for (const Value::Entry& entry : lifted.entries()) {
-    if (const Value* other = layer.child(entry.key)) {
-      throw ConfigError(fmt::format("{}: config.{} stands also at the top, in line {}; keep one of them",
-                                    entry.value.origin().text(), entry.key, other->origin().line));
-    }
     if (is_head_key(entry.key)) {
       throw ConfigError(fmt::format("{}: '{}' belongs at the top of the file, not into config",
                                     entry.value.origin().text(), entry.key));
+    }
+    if (const Value* other = layer.child(entry.key)) {
+      throw ConfigError(fmt::format("{}: config.{} stands also at the top, in line {}; keep one of them",
+                                    entry.value.origin().text(), entry.key, other->origin().line));
     }
     layer.entries().push_back(entry);
     if (lifted.standalone()) layer.entries().back().value.set_standalone(true);

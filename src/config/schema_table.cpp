@@ -237,8 +237,10 @@ void add_tools(Sections& sections, Keys& keys) {
   add(boolean("Compress.Quantization.enable", false, "Quantise."));
   add(choice("Compress.Quantization.weight_quantize_type", {"abs_max", "channel_wise_abs_max"}, "Scale of weights."));
   add(choice("Compress.Quantization.activation_quantize_type", {"moving_average_abs_max"}, "Scale of activations."));
-  add(text("Compress.Quantization.weight_preprocess_type", nullptr, "PACT or null."));
-  add(text("Compress.Quantization.activation_preprocess_type", nullptr, "PACT or null."));
+  add(text("Compress.Quantization.weight_preprocess_type", nullptr, "Learned clipping; null: none."));
+  keys.back().choices = {"PACT"};
+  add(text("Compress.Quantization.activation_preprocess_type", nullptr, "Learned clipping; null: none."));
+  keys.back().choices = {"PACT"};
   add(count("Compress.Quantization.weight_bits", 8, 2, "Bits a weight."));
   add(count("Compress.Quantization.activation_bits", 8, 2, "Bits an activation."));
   add(list("Compress.Quantization.quantizable_layer_type", KeyType::StringList, Json::array({"Linear", "Conv2D"}),

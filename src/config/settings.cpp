@@ -66,6 +66,7 @@ Value layer_of(const Setting& setting, const Value& effective) {
   const Origin origin{kLayerCommandLine, setting.source, 0};
   Value value = parse_yaml(text, setting.source, kLayerCommandLine, 0);
   value.set_origin_deep(origin);
+  take_inherited(value);
   Value layer = Value::map(origin);
   const std::string list_path = path_to_list(path, effective);
   if (list_path.empty()) {

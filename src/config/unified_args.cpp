@@ -179,13 +179,10 @@ CaseKey UnifiedArgs::apply_to(CaseKey key) const {
   return CaseKey::parse(key.text());
 }
 
-std::vector<std::pair<std::string, std::string>> UnifiedArgs::environment() const {
-  return {{"MASTER_ADDR", *get("master_addr")},
-          {"MASTER_PORT", *get("master_port")},
-          {"NNODES", *get("nnode")},
-          {"NODE_RANK", *get("node_rank")},
-          {"NPROC_PER_NODE", *get("nproc_per_node")},
-          {"WORLD_SIZE", std::to_string(int64_t{get_int("nnode")} * get_int("nproc_per_node"))}};
+std::vector<std::pair<std::string, std::string>> UnifiedArgs::environment(const CaseKey& key) const {
+  return {{"MASTER_ADDR", *get("master_addr")},          {"MASTER_PORT", *get("master_port")},
+          {"NNODES", std::to_string(key.nnodes)},        {"NODE_RANK", *get("node_rank")},
+          {"NPROC_PER_NODE", std::to_string(key.nproc)}, {"WORLD_SIZE", std::to_string(key.world_size())}};
 }
 
 std::vector<std::string> UnifiedArgs::arguments() const {

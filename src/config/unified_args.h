@@ -44,8 +44,8 @@ class UnifiedArgs {
   std::vector<Setting> to_sets() const;
   // The key with model_name, nnode and nproc_per_node; throws UsageError when model_name is another model.
   CaseKey apply_to(CaseKey key) const;
-  // MASTER_ADDR, MASTER_PORT, NODE_RANK, NNODES, NPROC_PER_NODE, WORLD_SIZE.
-  std::vector<std::pair<std::string, std::string>> environment() const;
+  // MASTER_ADDR, MASTER_PORT, NNODES, NODE_RANK, NPROC_PER_NODE, WORLD_SIZE; `key` is what apply_to() gave.
+  std::vector<std::pair<std::string, std::string>> environment(const CaseKey& key) const;
   // "--name", "value", ... of every given argument, in the order of the table.
   std::vector<std::string> arguments() const;
 

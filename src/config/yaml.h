@@ -32,4 +32,8 @@ using Normalise = std::function<void(Value& map)>;
 // names the whole chain.
 Value load_yaml(const std::filesystem::path& path, const std::string& layer, const Normalise& normalise = {});
 
+// Turns `_inherited_: False` into the mark on its map, throughout the tree. load_yaml does it; text from elsewhere
+// needs it.
+void take_inherited(Value& node);
+
 }  // namespace assay

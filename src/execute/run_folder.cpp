@@ -89,6 +89,7 @@ void apply_line(const Json& line, RunState& state) {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     step.attempts = line.at("attempt").get<int>();
     step.running = true;
+    step.started_us = *time;
   } else if (event == "step_ended") {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     step.running = false;

@@ -31,6 +31,7 @@ StepView step_view(const RunRecord& run, size_t index) {
   }
   const StepState& state = found->second;
   view.attempts = state.attempts;
+  view.started_us = state.started_us;
   if (state.running || !state.outcome) {
     view.reason = "not finished";
     return view;
@@ -71,7 +72,7 @@ class CurveCollector {
         curve.unit = found->second["unit"].get<std::string>();
       }
       if (found != metadata_.end() && found->second.contains("name") && found->second["name"].is_string()) {
-        curve.name = fmt::format("val.{}", found->second["name"].get<std::string>());
+        curve.label = found->second["name"].get<std::string>();
       }
       for (const auto& [step, value] : points) {
         curve.x.push_back(step);

@@ -97,7 +97,7 @@ std::vector<BrokenStretch> broken_stretches(const Series& series) {
 Series series_of(const Curve& curve, size_t max_points) {
   const Curve thin = decimated(ordered(curve), max_points);
   Series series{.label = series_label(curve),
-                .validation = curve.stage == "VALID" || curve.name.starts_with("val."),
+                .colour = 0,
                 .x = thin.x,
                 .y = thin.y,
                 .broken = {},
@@ -116,21 +116,41 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-void set_axes(Chart& chart, bool from_zero) {
-  Range x, y;
+void set_y_axis(Chart& chart, bool from_zero) {
+  Range y;
   for (const Series& series : chart.series) {
-    for (double value : series.x) x.cover(value);
     for (double value : series.y) {
       if (drawable(value)) y.cover(value);
     }
   }
   if (chart.target) y.cover(*chart.target);
-  if (x.empty()) x.cover(0);
   if (y.empty()) y.cover(0);
   // A range that nearly starts at zero reads better when it does.
   if (from_zero || (y.low > 0 && y.low < 0.25 * y.high)) y.cover(0);
-  chart.x = nice_axis(x.low, x.high, 6, false);
   chart.y = nice_axis(y.low, y.high, 5, true);
+}
+
+Axis common_x_axis(const std::vector<Chart>& charts) {
+  Range x;
+  for (const Chart& chart : charts) {
+    for (const Series& series : chart.series) {
+      for (double value : series.x) x.cover(value);
+    }
+  }
+  if (x.empty() || (x.low > 0 && x.low < 0.25 * x.high)) x.cover(0);
+  return nice_axis(x.low, x.high, 6, false);
+}
+
+// "train" and "validation" have the first two colours on every page.
+void set_colours(std::vector<Chart>& charts) {
+  std::vector<std::string> labels = {"train", "validation"};
+  for (Chart& chart : charts) {
+    for (Series& series : chart.series) {
+      const auto found = std::find(labels.begin(), labels.end(), series.label);
+      series.colour = static_cast<size_t>(found - labels.begin());
+      if (found == labels.end()) labels.push_back(series.label);
+    }
+  }
 }
 
 }  // namespace
@@ -152,8 +172,8 @@ Axis nice_axis(double low, double high, size_t num_ticks, bool round_ends) {
   axis.step = power * (factor <= 1 ? 1 : factor <= 2 ? 2 : factor <= 5 ? 5 : 10);
   const double first = std::floor(low / axis.step);
   const double last = std::ceil(high / axis.step);
-  axis.low = round_ends ? first * axis.step : low;
-  axis.high = round_ends ? last * axis.step : high;
+  axis.low = round_ends ? std::min(low, first * axis.step) : low;  // the product may be rounded inwards
+  axis.high = round_ends ? std::max(high, last * axis.step) : high;
   const double slack = axis.step * 1e-6;
   for (double k = first; k <= last && axis.ticks.size() < 100; ++k) {
     const double tick = k * axis.step;
@@ -206,10 +226,13 @@ Charts charts_of(const RunView& run) {
   }
   for (auto& [order, charts] : by_order) {
     for (auto& [chart, from_zero] : charts) {
-      set_axes(chart, from_zero);
+      set_y_axis(chart, from_zero);
       out.charts.push_back(std::move(chart));
     }
   }
+  const Axis x = common_x_axis(out.charts);
+  for (Chart& chart : out.charts) chart.x = x;
+  set_colours(out.charts);
   return out;
 }
 

@@ -29,10 +29,10 @@ struct BrokenStretch {
 };
 
 struct Series {
-  std::string label;        // "train", "validation"
-  bool validation = false;  // the other stage of the same quantity
-  std::vector<double> x;    // ascending, finite
-  std::vector<double> y;    // as recorded; see drawable()
+  std::string label;      // "train", "validation"
+  size_t colour = 0;      // the same number for the same label in every chart, from 0
+  std::vector<double> x;  // ascending, finite
+  std::vector<double> y;  // as recorded; see drawable()
   std::vector<BrokenStretch> broken;
   size_t total_points = 0;  // before thinning
 };
@@ -52,6 +52,7 @@ struct Charts {
   size_t num_left_out = 0;  // curves beyond kMaxSeries
 };
 inline constexpr size_t kMaxSeries = 100;
+// All charts share one range of x, so that a step is at the same place in each.
 Charts charts_of(const RunView& run);
 
 // Mean time per training step in one phase.

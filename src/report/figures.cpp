@@ -20,30 +20,31 @@ struct KnownKey {
   const char* key;
   const char* label;
   Kind kind;
+  const char* group;
 };
 
 // The result of a case, in the order people read it.
 constexpr std::array<KnownKey, 20> kKnownKeys = {{
-    {"case", "case", Kind::Plain},
-    {"precision", "precision", Kind::Plain},
-    {"fix_hp", "fixed hyper-parameters", Kind::Plain},
-    {keys::kFinalAccuracy, "final accuracy", Kind::Plain},
-    {keys::kTarget, "target", Kind::Plain},
-    {keys::kConverged, "converged", Kind::Plain},
-    {keys::kSteps, "training steps", Kind::Plain},
-    {keys::kE2eTime, "end-to-end time", Kind::Seconds},
-    {keys::kInitTime, "initialisation time", Kind::Seconds},
-    {keys::kRawTrainTime, "training time with evaluation", Kind::Seconds},
-    {keys::kNoEvalTime, "training time without evaluation", Kind::Seconds},
-    {keys::kPureComputeTime, "pure compute time", Kind::Seconds},
-    {keys::kThroughputWhole, "throughput with evaluation", Kind::Throughput},
-    {keys::kThroughputTrain, "throughput without evaluation", Kind::Throughput},
-    {keys::kThroughputCore, "throughput of pure compute", Kind::Throughput},
-    {keys::kMfu, "model FLOPS utilisation", Kind::Fraction},
-    {keys::kPeakMemory, "peak memory", Kind::Bytes},
-    {"total_memory_bytes", "total memory", Kind::Bytes},
-    {keys::kEnergy, "energy", Kind::Joules},
-    {keys::kSeed, "seed", Kind::Plain},
+    {"case", "case", Kind::Plain, "Quality"},
+    {keys::kFinalAccuracy, "final accuracy", Kind::Plain, "Quality"},
+    {keys::kTarget, "target", Kind::Plain, "Quality"},
+    {keys::kConverged, "converged", Kind::Plain, "Quality"},
+    {keys::kSteps, "training steps", Kind::Plain, "Quality"},
+    {"precision", "precision", Kind::Plain, "Quality"},
+    {"fix_hp", "fixed hyper-parameters", Kind::Plain, "Quality"},
+    {keys::kSeed, "seed", Kind::Plain, "Quality"},
+    {keys::kE2eTime, "end to end", Kind::Seconds, "Time"},
+    {keys::kInitTime, "initialisation", Kind::Seconds, "Time"},
+    {keys::kRawTrainTime, "training with evaluation", Kind::Seconds, "Time"},
+    {keys::kNoEvalTime, "training without evaluation", Kind::Seconds, "Time"},
+    {keys::kPureComputeTime, "pure compute", Kind::Seconds, "Time"},
+    {keys::kThroughputWhole, "throughput with evaluation", Kind::Throughput, "Speed and resources"},
+    {keys::kThroughputTrain, "throughput without evaluation", Kind::Throughput, "Speed and resources"},
+    {keys::kThroughputCore, "throughput of pure compute", Kind::Throughput, "Speed and resources"},
+    {keys::kMfu, "model FLOPS utilisation", Kind::Fraction, "Speed and resources"},
+    {keys::kPeakMemory, "peak memory", Kind::Bytes, "Speed and resources"},
+    {"total_memory_bytes", "total memory", Kind::Bytes, "Speed and resources"},
+    {keys::kEnergy, "energy", Kind::Joules, "Speed and resources"},
 }};
 
 const KnownKey* known(std::string_view key) {
@@ -70,7 +71,9 @@ constexpr int kMaxFlattenDepth = 4;
 
 void flatten(const std::string& prefix, const Json& value, int depth, std::vector<Figure>& out) {
   if (value.is_object() && !value.empty() && depth < kMaxFlattenDepth) {
-    for (const auto& [name, inner] : value.items()) flatten(prefix + "." + name, inner, depth + 1, out);
+    for (const auto& [name, inner] : value.items()) {
+      flatten(prefix.empty() ? name : prefix + "." + name, inner, depth + 1, out);
+    }
   } else {
     out.push_back({.label = prefix, .value = value_text(value), .note = ""});
   }
@@ -209,17 +212,28 @@ std::vector<Figure> headline(const Json& result) {
   return figures;
 }
 
-std::vector<Figure> all_figures(const Json& result) {
-  std::vector<Figure> figures;
-  if (!result.is_object()) return figures;
+std::vector<FigureGroup> all_figures(const Json& result) {
+  std::vector<FigureGroup> groups;
+  if (!result.is_object()) return groups;
   for (const KnownKey& entry : kKnownKeys) {
     if (!result.contains(entry.key)) continue;
-    figures.push_back({.label = entry.label, .value = result_text(result, entry.key), .note = entry.key});
+    if (groups.empty() || groups.back().title != entry.group) groups.push_back({.title = entry.group, .figures = {}});
+    groups.back().figures.push_back({.label = entry.label, .value = result_text(result, entry.key), .note = entry.key});
   }
+  FigureGroup others{.title = "Other figures", .figures = {}};
+  std::vector<FigureGroup> nested;
   for (const auto& [name, value] : result.items()) {
-    if (!known(name) && name != keys::kThroughputUnit) flatten(name, value, 0, figures);
+    if (known(name) || name == keys::kThroughputUnit) continue;
+    if (value.is_object() && !value.empty()) {
+      nested.push_back({.title = name, .figures = {}});
+      flatten("", value, 0, nested.back().figures);
+    } else {
+      others.figures.push_back({.label = name, .value = value_text(value), .note = name});
+    }
   }
-  return figures;
+  if (!others.figures.empty()) groups.push_back(std::move(others));
+  groups.insert(groups.end(), nested.begin(), nested.end());
+  return groups;
 }
 
 Tally tally_steps(const RunView& run) {

@@ -44,8 +44,13 @@ struct Figure {
 };
 std::vector<Figure> headline(const Json& result);
 
-// Every entry of a result as label and text, known keys first and in a fixed order, nested objects flattened.
-std::vector<Figure> all_figures(const Json& result);
+// Every entry of a result as label and text (note: its key), known keys first, in groups that belong together; nested
+// objects flattened, each a group of its own.
+struct FigureGroup {
+  std::string title;  // "Time"
+  std::vector<Figure> figures;
+};
+std::vector<FigureGroup> all_figures(const Json& result);
 
 // Steps or verdicts by outcome.
 struct Tally {

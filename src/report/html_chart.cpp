@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kScale = 4000;  // units of the drawing in each direction; finer than any screen's pixels
 constexpr size_t kNumColours = 8;
-constexpr size_t kMaxMarked = 60;  // a series with so few points shows each of them
+constexpr size_t kFirstPhaseColour = 2;  // the first two mean train and validation
+constexpr size_t kMaxMarked = 60;        // a series with so few points shows each of them
 
 double fraction(double value, const Axis& axis) {
   const double span = axis.high - axis.low;
@@ -63,8 +64,8 @@ std::string drawing(const Chart& chart) {
   if (chart.target) out += fmt::format(R"(<path class="target" d="M0 {}H{}"/>)", down(*chart.target, chart), kScale);
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const Series& series = chart.series[i];
-    out += fmt::format(R"(<g class="c{}" data-series="{}"><path class="line" d="{}"/>)", colour_number(i), i,
-                       line_path(series, chart));
+    out += fmt::format(R"(<g class="c{}" data-series="{}"><path class="line" d="{}"/>)", colour_number(series.colour),
+                       i, line_path(series, chart));
     if (series.x.size() <= kMaxMarked)
       out += fmt::format(R"(<path class="points" d="{}"/>)", point_path(series, chart));
     out += "</g>";
@@ -138,7 +139,7 @@ std::string legend(const Chart& chart) {
     const Series& series = chart.series[i];
     out += fmt::format(
         R"(<li><button type="button" class="c{}" data-series="{}" aria-pressed="true"><i></i>{} <b>{}</b></button></li>)",
-        colour_number(i), i, escape_markup(series.label), last_value(series));
+        colour_number(series.colour), i, escape_markup(series.label), last_value(series));
   }
   if (chart.target) out += fmt::format(R"(<li class="target"><i></i>target {}</li>)", number_text(*chart.target));
   return out + "</ul>";
@@ -201,10 +202,10 @@ std::string html_phases(const std::vector<Phase>& phases) {
   std::string rows;
   for (size_t i = 0; i < phases.size(); ++i) {
     const double share = total > 0 ? phases[i].seconds / total : 0;
-    bar += fmt::format(R"(<i class="c{}" style="flex-grow:{:.4f}"></i>)", colour_number(i), share);
+    bar += fmt::format(R"(<i class="c{}" style="flex-grow:{:.4f}"></i>)", colour_number(kFirstPhaseColour + i), share);
     rows += fmt::format(
         R"(<tr><th scope="row"><i class="swatch c{}"></i>{}</th><td class="num">{} ms</td><td class="num">{:.1f} %</td></tr>)",
-        colour_number(i), phases[i].name, number_text(1000 * phases[i].seconds), 100 * share);
+        colour_number(kFirstPhaseColour + i), phases[i].name, number_text(1000 * phases[i].seconds), 100 * share);
   }
   return fmt::format(
       "<div class=\"card phases\"><h3>Time by phase</h3><p class=\"note\">Mean of a training step, {} ms in "

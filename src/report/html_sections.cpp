@@ -32,7 +32,9 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
       id, title, aside, body);
 }
 
-std::string tally_text(const Tally& tally) { return fmt::format("{} of {} passed", tally.passed, tally.total); }
+std::string tally_text(const Tally& tally) {
+  return tally.total == 0 ? "none" : fmt::format("{} of {} passed", tally.passed, tally.total);
+}
 
 std::string capitalised(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -106,20 +108,23 @@ std::string group_table(const std::string& group, const Json& entries) {
                      escape_markup(capitalised(group)), rows);
 }
 
-std::string result_card(const Json& result, size_t index) {
-  std::string rows;
-  for (const Figure& figure : all_figures(result)) {
-    if (figure.label == "case") continue;  // stands above the table
-    const bool same = figure.note.empty() || figure.note == figure.label;
-    const std::string key = same ? "" : fmt::format(R"(<code>{}</code>)", escape_markup(figure.note));
-    const bool hash = figure.label.starts_with("hashes.");
-    rows +=
-        fmt::format(R"(<tr><th scope="row">{}{}</th><td class="num{}">{}</td></tr>)",
-                    escape_markup(capitalised(figure.label)), key, hash ? " hash" : "", escape_markup(figure.value));
+std::string result_cards(const Json& result) {
+  std::string out = R"(<div class="groups">)";
+  for (const FigureGroup& group : all_figures(result)) {
+    std::string rows;
+    for (const Figure& figure : group.figures) {
+      if (figure.note == "case") continue;  // stands above the tables
+      const bool same = figure.note.empty() || figure.note == figure.label;
+      const std::string key = same ? "" : fmt::format(R"(<code>{}</code>)", escape_markup(figure.note));
+      rows += fmt::format(R"(<tr><th scope="row">{}{}</th><td class="num">{}</td></tr>)",
+                          escape_markup(capitalised(figure.label)), key, escape_markup(figure.value));
+    }
+    if (rows.empty()) continue;
+    out += fmt::format(
+        R"(<div class="card group"><h3>{}</h3><table class="pairs figures"><tbody>{}</tbody></table></div>)",
+        escape_markup(capitalised(group.title)), rows);
   }
-  return fmt::format(
-      R"(<div class="card group"><h3>{}</h3><table class="pairs figures"><tbody>{}</tbody></table></div>)",
-      escape_markup(case_name(result, index)), rows);
+  return out + "</div>";
 }
 
 std::string comparison(const RunView& run) {
@@ -204,8 +209,8 @@ std::string html_verdicts(const RunView& run) {
   std::string cards = R"(<ul class="verdicts">)";
   for (const Verdict& verdict : run.verdicts) {
     cards += fmt::format(
-        R"(<li class="card verdict {0}"><span class="seal">{1}</span><div><h3>{2}</h3><p>{3}</p></div><span class="word">{4}</span></li>)",
-        outcome_class(verdict.outcome), icon(verdict.outcome), escape_markup(verdict.name),
+        R"(<li class="card verdict {0}"><span class="seal">{1}</span><h3>{2}</h3><span class="word">{4}</span><p>{3}</p></li>)",
+        outcome_class(verdict.outcome), icon(verdict.outcome), escape_markup(capitalised(verdict.name)),
         escape_markup(verdict.reason), outcome_name(verdict.outcome));
   }
   return section("verdicts", "Verdicts", tally_text(tally_verdicts(run)), cards + "</ul>");
@@ -244,10 +249,15 @@ std::string html_logs(const RunView& run) {
 
 std::string html_results(const RunView& run) {
   if (run.case_results.empty()) return "";
-  std::string body = run.case_results.size() > 1 ? comparison(run) : "";
-  body += R"(<div class="groups">)";
-  for (size_t i = 0; i < run.case_results.size(); ++i) body += result_card(run.case_results[i], i);
-  return section("results", run.case_results.size() == 1 ? "Result" : "Results", "- was not measured", body + "</div>");
+  const bool several = run.case_results.size() > 1;
+  std::string body = several ? comparison(run) : "";
+  for (size_t i = 0; i < run.case_results.size(); ++i) {
+    if (several) body += fmt::format("<h3 class=\"case\">{}</h3>", escape_markup(case_name(run.case_results[i], i)));
+    body += result_cards(run.case_results[i]);
+  }
+  const std::string aside =
+      several ? "- was not measured" : fmt::format("<code>{}</code>", escape_markup(case_name(run.case_results[0], 0)));
+  return section("results", several ? "Results" : "Result", aside, body);
 }
 
 std::string html_environment(const RunView& run) {

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <limits>
+#include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/time.h"
@@ -54,7 +55,8 @@ Json curve_json(const Curve& full) {
 // A value and its place in the file, for errors that name it.
 class Place {
  public:
-  Place(const Json& value, std::string name) : value_(&value), name_(std::move(name)) {}
+  // `file` is "result.json"; places in it add ": steps[2].outcome".
+  Place(const Json& value, std::string file) : value_(&value), name_(std::move(file)), is_root_(true) {}
 
   const Json& json() const { return *value_; }
   [[noreturn]] void fail(std::string_view wanted) const {
@@ -65,14 +67,13 @@ class Place {
     static const Json kNull;
     if (!value_->is_object()) fail("an object");
     const auto found = value_->find(key);
-    const std::string name = name_.ends_with(':') ? name_ + " " + key : name_ + "." + key;
-    return {found == value_->end() ? kNull : *found, name};
+    return {found == value_->end() ? kNull : *found, name_ + (is_root_ ? ": " : ".") + key, false};
   }
   std::vector<Place> items() const {
     std::vector<Place> out;
     if (value_->is_null()) return out;
     if (!value_->is_array()) fail("a list");
-    for (size_t i = 0; i < value_->size(); ++i) out.emplace_back((*value_)[i], fmt::format("{}[{}]", name_, i));
+    for (size_t i = 0; i < value_->size(); ++i) out.push_back({(*value_)[i], fmt::format("{}[{}]", name_, i), false});
     return out;
   }
   std::string text() const {
@@ -88,11 +89,9 @@ class Place {
   std::optional<Integer> integer() const {
     if (value_->is_null()) return std::nullopt;
     if (!value_->is_number_integer()) fail("a whole number");
-    const bool too_large = value_->is_number_unsigned() &&
-                           value_->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<Integer>::max());
-    const bool too_small = !value_->is_number_unsigned() &&
-                           value_->get<int64_t>() < static_cast<int64_t>(std::numeric_limits<Integer>::min());
-    if (too_large || too_small) fail("a smaller whole number");
+    const bool fits = value_->is_number_unsigned() ? std::in_range<Integer>(value_->get<uint64_t>())
+                                                   : std::in_range<Integer>(value_->get<int64_t>());
+    if (!fits) fail("a smaller whole number");
     return value_->get<Integer>();
   }
   std::optional<double> optional_number() const {
@@ -127,8 +126,12 @@ class Place {
   }
 
  private:
+  Place(const Json& value, std::string name, bool is_root)
+      : value_(&value), name_(std::move(name)), is_root_(is_root) {}
+
   const Json* value_;
   std::string name_;
+  bool is_root_;
 };
 
 StepView step_of(const Place& place) {
@@ -224,7 +227,7 @@ std::string result_json_text(const RunView& run) {
 }
 
 RunView run_view_of(const Json& result, const std::string& where) {
-  const Place root(result, where + ":");
+  const Place root(result, where);
   const std::string schema = root["schema"].text();
   if (schema != kResultSchema) {
     throw DataError(fmt::format("{}: schema '{}' is not known; this program reads {}", where, schema, kResultSchema));

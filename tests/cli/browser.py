@@ -124,11 +124,14 @@ class Browser:
         self._call("Emulation.setScriptExecutionDisabled", {"value": not scripts})
 
     def open(self, path, fragment=""):
+        """Loads the page afresh; exceptions and requests are its own."""
+        self._navigate("about:blank")  # from a page to its own fragment nothing would be loaded
         self.exceptions.clear()
         self.requests.clear()
-        self._call("Page.navigate", {"url": "about:blank"})
+        self._navigate(pathlib.Path(path).resolve().as_uri() + fragment)
+
+    def _navigate(self, url):
         self._events.clear()
-        url = pathlib.Path(path).resolve().as_uri() + fragment
         result = self._call("Page.navigate", {"url": url})
         if result.get("errorText"):
             raise BrowserError(f"{url}: {result['errorText']}")

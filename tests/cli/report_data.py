@@ -20,7 +20,7 @@ def at(seconds):
     return f"2026-11-15T19:{int(total // 60):02}:{total % 60:09.6f}Z"
 
 
-def demo_curves(num_steps=2344, every=10):
+def demo_curves(num_steps=2345, every=10):
     rng = random.Random(7)
     xs = list(range(every, num_steps + 1, every))
     loss, ips, lr, data, forward, backward, grad = [], [], [], [], [], [], []

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <random>
+#include <regex>
+
+#include "base/text.h"
+#include "temp_home.h"
 
 using namespace assay;
-using testing::HasSubstr;
 
 TEST(CaseFiles, EveryCaseResolves) {
   const fs::path home = ASSAY_SOURCE_DIR;
@@ -15,5 +18,95 @@ TEST(CaseFiles, EveryCaseResolves) {
     const ResolvedCase found = resolve_case({.home = home, .key = CaseKey::parse(name)});
     EXPECT_EQ(found.key.model, name);
     EXPECT_EQ(found.division, Division::Closed);
+    EXPECT_FALSE(found.task.empty()) << name;
+    EXPECT_FALSE(found.source.empty()) << name;
+    EXPECT_FALSE(found.licence.empty()) << name;
+    EXPECT_FALSE(found.data.sha256.empty()) << name;
   }
+}
+
+TEST(CaseFiles, EveryVendorFileIsClosed) {
+  const fs::path home = ASSAY_SOURCE_DIR;
+  const std::regex form("config_(.+)x([0-9]+)x([0-9]+)\\.yaml");
+  int num_files = 0;
+  for (const std::string& vendor : list_vendors(home)) {
+    for (const auto& entry : fs::recursive_directory_iterator(home / "vendors" / vendor)) {
+      if (entry.path().extension() != ".yaml") continue;
+      std::smatch parts;
+      const std::string name = entry.path().filename().string();
+      ASSERT_TRUE(std::regex_match(name, parts, form)) << entry.path();
+      const std::string model = entry.path().parent_path().filename().string();
+      const std::string framework = resolve_case({.home = home, .key = CaseKey::parse(model)}).framework;
+      ResolveRequest request{.home = home};
+      request.key = CaseKey::parse(join({model, framework, parts[1], parts[2], parts[3], "1"}, ":"));
+      request.vendor = vendor;
+      EXPECT_EQ(resolve_case(request).division, Division::Closed) << entry.path();
+      ++num_files;
+    }
+  }
+  EXPECT_GE(num_files, 2);
+}
+
+TEST(Case, DivisionsAndListsOfEmptyHomes) {
+  EXPECT_EQ(division_of("open"), Division::Open);
+  EXPECT_EQ(division_name(Division::Closed), "closed");
+  EXPECT_THROW(division_of("Open"), UsageError);
+  const TempHome home;
+  EXPECT_TRUE(list_cases(home.path()).empty());
+  EXPECT_TRUE(list_vendors(home.path()).empty());
+}
+
+TEST(Case, PlacesAreRelativeToHome) {
+  const TempHome home;
+  home.write("cases/tiny/case.yaml", kTinyCase);
+  const ResolvedCase found = resolve_case(home.request("tiny"));
+  EXPECT_EQ(found.place(found.config.find("Model.width")->origin()), "cases/tiny/case.yaml:12");
+  EXPECT_EQ(found.place({"plan", "/elsewhere/plan.yaml", 3}), "/elsewhere/plan.yaml:3");
+  const Json described = found.describe();
+  EXPECT_EQ(described["case"], "tiny");
+  for (const Json& row : described["values"]) {
+    EXPECT_EQ(row["place"].get<std::string>().find(home.path().string()), std::string::npos) << row;
+  }
+}
+
+// Case and vendor files with words swapped, lines moved and bytes changed: refused with a typed error, or resolved.
+TEST(Case, SurvivesMutatedFiles) {
+  const std::string words[] = {
+      "null", "-1", "[]", "{}", "0",      "1e999",  "name",    "Model",  "Engine", "true",
+      "'",    "- ", "  ", ":",  "_base_", "config", "mutable", "target", "x: 1\n", "_inherited_: False\n"};
+  std::mt19937 random(4);
+  const TempHome home;
+  const std::string vendor_text =
+      "vendor: acme\nGlobal: {local_batch_size: 64}\nEngine:\n  mix_precision:\n    enable: true\n";
+  int resolved = 0;
+  for (int round = 0; round < 1500; ++round) {
+    std::string case_text = kTinyCase;
+    std::string vendor = vendor_text;
+    std::string& text = round % 3 == 0 ? vendor : case_text;
+    for (int edit = 1 + static_cast<int>(random() % 3); edit > 0 && !text.empty(); --edit) {
+      const std::string& word = words[random() % std::size(words)];
+      const size_t at = random() % text.size();
+      const size_t line = text.rfind('\n', at) + 1;
+      switch (random() % 4) {
+        case 0: text.replace(at, std::min(word.size(), text.size() - at), word); break;
+        case 1: text.insert(line, word); break;
+        case 2: text.erase(line, text.find('\n', line) - line + 1); break;
+        default: {
+          const size_t colon = text.find(": ", line);
+          if (colon != std::string::npos) text.replace(colon + 2, text.find('\n', colon) - colon - 2, word);
+        }
+      }
+    }
+    home.write("cases/tiny/case.yaml", case_text);
+    home.write("vendors/acme/tiny/config_chipx1x2.yaml", vendor);
+    ResolveRequest request = home.request("tiny:libtorch:chip:1:2:1");
+    request.division = round % 2 ? Division::Open : Division::Closed;
+    try {
+      (void)resolve_case(request).worker_json();
+      ++resolved;
+    } catch (const ConfigError&) {
+    }
+  }
+  EXPECT_GT(resolved, 20);
+  EXPECT_LT(resolved, 1400);
 }

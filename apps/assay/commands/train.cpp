@@ -73,7 +73,7 @@ void train(const CLI::App& command, const TrainOptions& options, Context& contex
   std::vector<std::string> shown = {"assay", "train", resolved.key.text()};
   for (const std::string& word : arguments.arguments()) shown.push_back(word);
   for (const std::string& set : options.sets) shown.insert(shown.end(), {"--set", set});
-  std::string text = render_command(arguments.environment(), shown);
+  std::string text = render_command(arguments.environment(resolved.key), shown);
   text.pop_back();
   context.console.info(text);
   if (options.dry_run) return show_plan(context, plan);
