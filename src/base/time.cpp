@@ -24,8 +24,12 @@ struct Split {
 
 Split split_time(int64_t time_us, bool local) {
   Split split;
-  split.us = ((time_us % kMillion) + kMillion) % kMillion;
-  const std::time_t seconds = (time_us - split.us) / kMillion;
+  std::time_t seconds = time_us / kMillion;
+  split.us = time_us % kMillion;
+  if (split.us < 0) {
+    split.us += kMillion;
+    --seconds;
+  }
   if (local) {
     ::localtime_r(&seconds, &split.calendar);
   } else {
