@@ -23,6 +23,9 @@ class RandomRecords {
     record.type = kTypes[pick(kTypes.size())];
     // Up to the year 9999; DLLogger's timestamps hold every microsecond of that.
     record.time_us = pick(4) == 0 ? 0 : static_cast<int64_t>(pick(253402300799000000));
+    if (pick(20) == 0)
+      record.time_us = pick(2) ? std::numeric_limits<int64_t>::min() : -static_cast<int64_t>(pick(9000));
+    if (pick(40) == 0) record.time_us = std::numeric_limits<int64_t>::max();
     record.elapsed_us = static_cast<int64_t>(pick(3) == 0 ? pick(100) : pick(1'000'000'000'000));
     record.rank = static_cast<int>(pick(3) == 0 ? pick(10000) : 0);
     if (pick(2)) record.name = text();
