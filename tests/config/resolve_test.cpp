@@ -104,7 +104,9 @@ TEST_F(Resolve, MutableKeysAndSectionsMayChange) {
   EXPECT_TRUE(found.config.find("Model.dropout")->is_double());
   EXPECT_EQ(found.overrides.size(), 4u);
   EXPECT_EQ(found.config.find("Global.local_batch_size")->origin().layer, "vendor");
-  // A mutable key's namesake is not mutable.
+  // A key whose name only begins like a mutable one is not mutable.
+  home_.write("cases/tiny/case.yaml", tiny_with("    dropout: 0.5\n", "    dropout: 0.5\n    dropout_seed: 1\n"));
+  EXPECT_THAT(refused_vendor("Model: {dropout_seed: 2}\n"), HasSubstr("Model.dropout_seed"));
   EXPECT_THAT(refused_vendor("Global: {local_batch_size: 64, seed: 7}\n"), HasSubstr("Global.seed"));
 }
 
