@@ -15,12 +15,18 @@ target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
 target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} ZLIB::ZLIB)
 target_compile_options(assay_data_plane PRIVATE -fno-math-errno)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
+# ccache reads the whole precompiled header for every file it looks up: at 700 MB that costs more than compiling.
+set_target_properties(assay_data_plane PROPERTIES CXX_COMPILER_LAUNCHER "")
 
 # Which BLAS a program gets is decided by links in /etc/alternatives, unless its own DT_RPATH (not RUNPATH, which is not
 # searched for the libraries of libraries) names one first.
 find_path(ASSAY_OPENBLAS_DIR libblas.so.3
           PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp NO_DEFAULT_PATH)
-function(assay_use_openblas target)
+function(assay_use_data_plane target)
+  target_compile_options(${target} PRIVATE -fno-math-errno)
+  target_precompile_headers(${target} REUSE_FROM assay_data_plane)
+  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  target_link_libraries(${target} PRIVATE assay_data_plane)
   if(ASSAY_OPENBLAS_DIR)
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags,-rpath,${ASSAY_OPENBLAS_DIR})
   endif()

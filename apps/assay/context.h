@@ -31,4 +31,7 @@ void add_log_command(CLI::App& app, Context& context);
 void add_doctor_command(CLI::App& app, Context& context);
 void add_completion_command(CLI::App& app, Context& context);
 
+// What may stand in place of the last of these words, one a line: what the shells' completion scripts ask.
+void print_completions(const CLI::App& app, const Context& context, const std::vector<std::string>& words);
+
 }  // namespace assay

@@ -27,11 +27,13 @@ Exit codes: 0 all passed, 1 a verdict failed, 2 usage or configuration, 3 nothin
 std::filesystem::path find_home(const std::string& option) {
   namespace fs = std::filesystem;
   if (!option.empty()) {
-    if (!fs::is_directory(fs::path(option) / "cases")) throw UsageError(fmt::format("--home {}: no folder cases/ in it", option));
+    if (!fs::is_directory(fs::path(option) / "cases"))
+      throw UsageError(fmt::format("--home {}: no folder cases/ in it", option));
     return fs::absolute(option);
   }
   const char* variable = std::getenv("ASSAY_HOME");
-  for (const fs::path& candidate : {fs::path(variable ? variable : ""), fs::current_path(), program_folder() / "../../..", program_folder() / "../share/assay"}) {
+  for (const fs::path& candidate : {fs::path(variable ? variable : ""), fs::current_path(),
+                                    program_folder() / "../../..", program_folder() / "../share/assay"}) {
     if (!candidate.empty() && fs::is_directory(candidate / "cases")) return fs::weakly_canonical(candidate);
   }
   return fs::current_path();
@@ -44,6 +46,16 @@ struct GlobalOptions {
   std::string runs;
 };
 
+void settle(Context& context, const GlobalOptions& options) {
+  const auto level = options.quiet     ? Console::Level::Quiet
+                     : options.verbose ? Console::Level::Verbose
+                                       : Console::Level::Normal;
+  context.console = Console(level);
+  context.home = find_home(options.home);
+  const char* runs = std::getenv("ASSAY_RUNS");
+  context.runs = !options.runs.empty() ? options.runs : runs && *runs ? runs : "runs";
+}
+
 void add_global_options(CLI::App& app, Context& context, GlobalOptions& options) {
   app.description("Does a model run on a chip, is it right, how fast is it - and the proof.");
   app.footer(kExamples);
@@ -51,49 +63,45 @@ void add_global_options(CLI::App& app, Context& context, GlobalOptions& options)
   app.add_flag("-q,--quiet", options.quiet, "Only results and errors");
   app.add_flag("-v,--verbose", options.verbose, "More about what happens");
   app.add_flag("--json", context.json, "Results as JSON on standard output");
-  app.add_option("--home", options.home, "Folder with cases/ and vendors/ (default: $ASSAY_HOME, here, or the checkout)");
+  app.add_option("--home", options.home,
+                 "Folder with cases/ and vendors/ (default: $ASSAY_HOME, here, or the checkout)");
   app.add_option("--runs", options.runs, "Folder for run folders (default: $ASSAY_RUNS or ./runs)");
   app.require_subcommand(1);
   app.fallthrough();  // so that -q and the rest may stand behind the subcommand too
-  app.parse_complete_callback([&context, &options] {
-    const auto level = options.quiet     ? Console::Level::Quiet
-                       : options.verbose ? Console::Level::Verbose
-                                         : Console::Level::Normal;
-    context.console = Console(level);
-    context.home = find_home(options.home);
-    const char* runs = std::getenv("ASSAY_RUNS");
-    context.runs = !options.runs.empty() ? options.runs : runs && *runs ? runs : "runs";
-  });
+  app.parse_complete_callback([&context, &options] { settle(context, options); });
 }
 
-// CLI11 says "was not expected"; a person who mistyped wants to know what was meant.
-std::string parse_hint(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* at = &app;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    std::vector<std::string> known;
-    if (word.rfind("--", 0) == 0) {
-      for (const CLI::App* scope : {at, &app}) {
-        for (const CLI::Option* option : scope->get_options()) {
-          for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-        }
-      }
-      const std::string name = word.substr(0, word.find('='));
-      if (std::find(known.begin(), known.end(), name) == known.end()) return did_you_mean(name, known);
-      continue;
-    }
-    if (word.rfind('-', 0) == 0) continue;
-    for (const CLI::App* sub : at->get_subcommands([](const CLI::App* s) { return !s->get_name().empty(); })) {
-      known.push_back(sub->get_name());
-      if (sub->get_name() == word) {
-        at = sub;
-        known.clear();
-        break;
-      }
-    }
-    if (!known.empty() && at == &app) return did_you_mean(word, known);
+std::vector<std::string> long_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  return "";
+  return names;
+}
+
+// CLI11 says what it did not expect; a person who mistyped wants to know what was meant.
+std::string parse_message(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
+  std::vector<std::string> options = long_options(app);
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(sub->get_name());
+    if (sub->parsed()) {
+      for (std::string& name : long_options(*sub)) options.push_back(std::move(name));
+    }
+  }
+  if (app.get_subcommands().empty()) {
+    for (size_t i = 1; i < words.size(); ++i) {
+      if (words[i].rfind('-', 0) != 0)
+        return fmt::format("no command '{}'{}", words[i], did_you_mean(words[i], commands));
+    }
+  }
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    if (name.rfind("--", 0) == 0 && std::find(options.begin(), options.end(), name) == options.end()) {
+      return error.what() + did_you_mean(name, options);
+    }
+  }
+  return error.what();
 }
 
 int run(int argc, char** argv) {
@@ -113,11 +121,20 @@ int run(int argc, char** argv) {
   add_doctor_command(app, context);
   add_completion_command(app, context);
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "__complete") {
+      settle(context, options);
+      print_completions(app, context, {argv + 2, argv + argc});
+      return kExitPass;
+    }
+    if (argc == 1) {
+      fmt::print(stderr, "{}", app.help());
+      return kExitUsage;
+    }
     app.parse(argc, argv);
     return context.exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    context.console.error(fmt::format("{}{}\nSee assay --help", error.what(), parse_hint(app, argc, argv)));
+    context.console.error(fmt::format("{}\nSee assay --help", parse_message(app, error, context.command)));
     return kExitUsage;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Interrupted) context.console.error(error.what());

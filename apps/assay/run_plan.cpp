@@ -37,7 +37,8 @@ void run_in_folder(Context& context, RunFolder& folder, const ExecuteOptions& op
   try {
     execute(folder, launcher, context.console, options);
   } catch (const InterruptedError&) {
-    context.console.info(fmt::format("interrupted; continue with: assay resume {}", shell_quote(shown_path(folder.path()))));
+    context.console.info(
+        fmt::format("interrupted; continue with: assay resume {}", shell_quote(shown_path(folder.path()))));
     throw;
   }
 }

@@ -6,6 +6,8 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "execute/progress.h"
+#include "record/keys.h"
+#include "record/stream.h"
 #include "verify/checks.h"
 
 namespace assay {
@@ -13,6 +15,23 @@ namespace assay {
 namespace {
 
 constexpr double kLookSeconds = 0.1;  // between two looks at progress, time limit and stop signal
+
+// What a failed rank said of its failure: its last FAILURE record, or else the last log line that begins with "error:
+// ".
+std::string last_words(const std::filesystem::path& folder, int rank) {
+  const std::vector<Record> records = read_records(folder / records_file_name(rank));
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (record->type != Record::Type::Event || record->name != keys::kFailure) continue;
+    if (record->data.contains("message") && record->data["message"].is_string()) {
+      return record->data["message"].get<std::string>();
+    }
+  }
+  std::string said;
+  for (const std::string& line : tail_lines(folder / fmt::format("rank{}.log", rank), 20)) {
+    if (line.rfind("error: ", 0) == 0) said = valid_utf8(line.substr(7));
+  }
+  return said;
+}
 
 class StepRunner {
  public:
@@ -137,10 +156,8 @@ class StepRunner {
     if (step.argv[0] == "assay-worker" && result.status.code) {
       out += fmt::format(" ({})", failure_kind(*result.status.code));
     }
-    const auto log = run_.step_folder(step) / fmt::format("rank{}.log", result.deciding_rank);
-    for (const std::string& line : tail_lines(log, 20)) {
-      if (line.rfind("error: ", 0) == 0) out += ": " + valid_utf8(line.substr(7));
-    }
+    const std::string said = last_words(run_.step_folder(step), result.deciding_rank);
+    if (!said.empty()) out += ": " + said;
     return out;
   }
 

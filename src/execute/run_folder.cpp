@@ -34,7 +34,8 @@ std::string slug(std::string_view title) {
   return out.empty() ? "run" : out;
 }
 
-// A run is prepared under a hidden name and renamed into place when its journal stands: a kill in between leaves no run.
+// A run is prepared under a hidden name and renamed into place when its journal stands: a kill in between leaves no
+// run.
 std::filesystem::path starting_folder(const std::filesystem::path& runs) {
   make_folder(runs);
   std::string pattern = (std::filesystem::absolute(runs) / ".starting.XXXXXX").string();
@@ -88,6 +89,7 @@ void apply_line(const Json& line, RunState& state) {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     step.attempts = line.at("attempt").get<int>();
     step.running = true;
+    step.started_us = *time;
   } else if (event == "step_ended") {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     step.running = false;

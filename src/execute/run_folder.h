@@ -17,7 +17,8 @@ namespace assay {
 
 struct StepState {
   int attempts = 0;
-  bool running = false;  // started, and no end was written: it runs now, or the controller was killed
+  std::optional<int64_t> started_us;  // the last attempt
+  bool running = false;               // started, and no end was written: it runs now, or the controller was killed
   // Of the last attempt that ended.
   std::optional<Outcome> outcome;
   std::string reason;

@@ -35,6 +35,9 @@ struct Record {
   Verbosity verbosity = Verbosity::Default;
   std::string file;  // where in the code it was logged; empty when unknown
   int line = 0;
+  // What a line of a foreign dialect said that has no place above: dialect -> what its writer needs to write the line
+  // as it was. Null when there is nothing.
+  Json extra;
 
   bool operator==(const Record&) const = default;
 };

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/journal.h"
-#include "base/text.h"
 #include "record/json_text.h"
+#include "record/members.h"
 
 namespace assay {
 
@@ -69,6 +68,10 @@ void append_record_line(std::string& out, const Record& record) {
   }
   out += ",\"data\":";
   append_json(out, record.data);
+  if (!record.extra.is_null()) {
+    out += ",\"extra\":";
+    append_json(out, record.extra);
+  }
   out += '}';
 }
 
@@ -78,68 +81,6 @@ std::string to_record_line(const Record& record) {
   return line;
 }
 
-namespace {
-
-[[noreturn]] void refuse(const std::string& where, std::string_view key, std::string_view expected) {
-  throw DataError(fmt::format("{}: '{}' must be {}", where, key, expected));
-}
-
-int64_t integer(const Json& value, const std::string& where, std::string_view key) {
-  const bool fits = !value.is_number_unsigned() ||
-                    value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  if (!value.is_number_integer() || !fits) refuse(where, key, "an integer");
-  return value.get<int64_t>();
-}
-
-int small_integer(const Json& value, const std::string& where, std::string_view key) {
-  const int64_t number = integer(value, where, key);
-  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) {
-    refuse(where, key, "a 32-bit integer");
-  }
-  return static_cast<int>(number);
-}
-
-const std::string& text(const Json& value, const std::string& where, std::string_view key) {
-  if (!value.is_string()) refuse(where, key, "a string");
-  return value.get_ref<const std::string&>();
-}
-
-void read_member(Record& record, const std::string& key, Json& value, const std::string& where) {
-  if (key == "type") {
-    const auto type = type_of(text(value, where, key));
-    if (!type) refuse(where, key, "event, parameters, metadata, metrics, environment, result or message");
-    record.type = *type;
-  } else if (key == "time_us") {
-    record.time_us = integer(value, where, key);
-  } else if (key == "elapsed_us") {
-    record.elapsed_us = integer(value, where, key);
-  } else if (key == "rank") {
-    record.rank = small_integer(value, where, key);
-  } else if (key == "name") {
-    record.name = text(value, where, key);
-  } else if (key == "step") {
-    if (!value.is_array()) refuse(where, key, "a list of integers");
-    record.step.emplace();
-    for (const Json& index : value) record.step->push_back(integer(index, where, key));
-  } else if (key == "verbosity") {
-    const int64_t level = integer(value, where, key);
-    if (level < -1 || level > 1) refuse(where, key, "-1, 0 or 1");
-    record.verbosity = static_cast<Record::Verbosity>(level);
-  } else if (key == "file") {
-    record.file = text(value, where, key);
-  } else if (key == "line") {
-    record.line = small_integer(value, where, key);
-  } else if (key == "data") {
-    record.data = std::move(value);
-  } else {
-    static const std::vector<std::string> kKnown{"type", "time_us",   "elapsed_us", "rank", "name",
-                                                 "step", "verbosity", "file",       "line", "data"};
-    throw DataError(fmt::format("{}: unknown key '{}'{}", where, key, did_you_mean(key, kKnown)));
-  }
-}
-
-}  // namespace
-
 Record record_of(std::string_view line, const std::string& where) {
   Json object = parse_json(line, where);
   if (!object.is_object()) throw DataError(where + ": a record must be a JSON object");
@@ -147,7 +88,7 @@ Record record_of(std::string_view line, const std::string& where) {
     if (!object.contains(key)) throw DataError(fmt::format("{}: a record needs the key '{}'", where, key));
   }
   Record record;
-  for (auto& [key, value] : object.items()) read_member(record, key, value, where);
+  for (auto& [key, value] : object.items()) set_member(record, key, std::move(value), where);
   return record;
 }
 
@@ -251,30 +192,9 @@ std::vector<Record> merge_by_time(std::vector<std::vector<Record>> files) {
 }
 
 std::vector<Record> RecordFollower::next() {
-  FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) {
-    if (errno == ENOENT) return {};
-    throw DataError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
-  }
-  const off_t size = ::lseek(file.get(), 0, SEEK_END);
-  if (size < 0) throw DataError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
-  if (static_cast<size_t>(size) < offset_) offset_ = num_lines_ = 0;
-
-  std::string text(static_cast<size_t>(size) - offset_, '\0');
-  size_t used = 0;
-  while (used < text.size()) {
-    const ssize_t got = ::pread(file.get(), text.data() + used, text.size() - used, static_cast<off_t>(offset_ + used));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    used += static_cast<size_t>(got);
-  }
-  text.resize(used);
-  const size_t last = text.rfind('\n');
-  if (last == std::string::npos) return {};
-  text.resize(last + 1);
-  std::vector<Record> records = records_of(text, path_, &num_lines_);
-  offset_ += text.size();
-  return records;
+  const std::string lines = file_.next();
+  if (file_.restarted()) num_lines_ = 0;
+  return records_of(lines, file_.path(), &num_lines_);
 }
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/time.h"
+#include "record/growing_file.h"
 #include "record/record.h"
 
 namespace assay {
@@ -60,12 +61,11 @@ std::vector<Record> merge_by_time(std::vector<std::vector<Record>> files);
 // what was read already was replaced, and is read from its start.
 class RecordFollower {
  public:
-  explicit RecordFollower(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit RecordFollower(std::filesystem::path path) : file_(std::move(path)) {}
   std::vector<Record> next();
 
  private:
-  std::filesystem::path path_;
-  size_t offset_ = 0;
+  GrowingFile file_;
   size_t num_lines_ = 0;
 };
 

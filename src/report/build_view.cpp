@@ -31,6 +31,7 @@ StepView step_view(const RunRecord& run, size_t index) {
   }
   const StepState& state = found->second;
   view.attempts = state.attempts;
+  view.started_us = state.started_us;
   if (state.running || !state.outcome) {
     view.reason = "not finished";
     return view;
@@ -71,7 +72,7 @@ class CurveCollector {
         curve.unit = found->second["unit"].get<std::string>();
       }
       if (found != metadata_.end() && found->second.contains("name") && found->second["name"].is_string()) {
-        curve.name = fmt::format("val.{}", found->second["name"].get<std::string>());
+        curve.label = found->second["name"].get<std::string>();
       }
       for (const auto& [step, value] : points) {
         curve.x.push_back(step);
@@ -101,13 +102,14 @@ void flatten(const Json& value, const std::string& path, Json& out) {
   }
 }
 
-void add_records(const std::vector<Record>& records, RunView& view, CurveCollector& curves) {
+void add_records(const std::vector<Record>& records, const Step& step, RunView& view, CurveCollector& curves) {
   std::optional<Json> result;
   for (const Record& record : records) {
     curves.add(record);
     if (record.type == Record::Type::Result) {
       result = record.data;
       (*result)["case"] = record.name;
+      (*result)["step"] = step.name;
     }
     if (record.type == Record::Type::Environment) {
       for (const auto& [group, values] : record.data.items()) view.environment[group] = values;
@@ -140,8 +142,9 @@ RunView build_view(const std::filesystem::path& run_folder) {
     view.steps.push_back(step_view(run, i));
     const auto folder = run_folder / view.steps.back().folder;
     std::vector<std::vector<Record>> ranks;
-    for (int rank = 0; rank < run.plan.steps[i].nproc; ++rank) ranks.push_back(read_records(folder / records_file_name(rank)));
-    add_records(merge_by_time(std::move(ranks)), view, curves);
+    for (int rank = 0; rank < run.plan.steps[i].nproc; ++rank)
+      ranks.push_back(read_records(folder / records_file_name(rank)));
+    add_records(merge_by_time(std::move(ranks)), run.plan.steps[i], view, curves);
     add_verdicts(folder / "verdicts.json", view);
   }
   view.curves = curves.curves();

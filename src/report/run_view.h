@@ -23,6 +23,7 @@ struct StepView {
   std::optional<int64_t> max_rss_bytes;
   std::vector<std::string> last_lines;  // of the log, for steps that did not pass
   std::string folder;                   // relative to the run folder: "steps/1-train"
+  std::optional<int64_t> started_us;    // of the attempt that decided; places the step on the timeline
 };
 
 // One line of a chart. x is the global training step.
@@ -31,7 +32,10 @@ struct Curve {
   std::string stage;  // "TRAIN" or "VALID"
   std::string unit;   // "", "images/s"
   std::vector<double> x;
-  std::vector<double> y;  // NaN and infinities are kept: a report must show where a loss broke
+  std::vector<double> y;    // NaN and infinities are kept: a report must show where a loss broke
+  std::string label;        // what people call it: "accuracy" for val.metric; empty: the name says it
+  std::string source;       // the step or case it belongs to; needed only when a run has several
+  size_t total_points = 0;  // set when x and y are a selection of so many points; 0: they are all there is
 };
 
 struct RunView {
@@ -44,7 +48,9 @@ struct RunView {
   std::string reason;  // why the run as a whole did not pass; empty when it did
   std::vector<StepView> steps;
   std::vector<Verdict> verdicts;
-  std::vector<Json> case_results;     // the architecture's "result of a case", one object a case
+  // The architecture's "result of a case" with the keys of record/keys.h, one object a case; besides them "case" (its
+  // key), "precision", "fix_hp" and "total_memory_bytes" are shown where they are known.
+  std::vector<Json> case_results;
   Json environment = Json::object();  // group -> {name: value}
   Json parameters = Json::object();   // effective configuration, dotted key -> value
   std::vector<Curve> curves;

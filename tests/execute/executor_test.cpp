@@ -12,6 +12,8 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "launch/local.h"
+#include "record/keys.h"
+#include "record/stream.h"
 
 using namespace assay;
 
@@ -75,6 +77,18 @@ TEST_F(ExecutorTest, AFailureIsAnErrorAndSkipsWhatNeedsIt) {
   EXPECT_EQ(steps.at("after").outcome, Outcome::Skipped);
   EXPECT_EQ(steps.at("after").reason, "needs bad, which did not pass");
   EXPECT_EQ(steps.at("other").outcome, Outcome::Pass);
+}
+
+TEST_F(ExecutorTest, AFailureRecordSaysWhy) {
+  Record failure;
+  failure.type = Record::Type::Event;
+  failure.name = keys::kFailure;
+  failure.data = {{"kind", "data"}, {"message", "no images"}};
+  Step step = command("bad", "cat record >> $ASSAY_RECORDS; echo 'error: other'; exit 10");
+  RunFolder folder = create({step});
+  write_file_atomic(folder.path() / "record", to_record_line(failure) + "\n");
+  EXPECT_EQ(run(folder), Outcome::Error);
+  EXPECT_EQ(folder.state().steps.at("bad").reason, "exit code 10: no images");
 }
 
 TEST_F(ExecutorTest, ASignalIsNotAnExitCode) {

@@ -28,8 +28,8 @@ void add_cases_command(CLI::App& app, Context& context) {
       const Json& target = row["target"];
       table.add({row["case"].get<std::string>(), row["framework"].get<std::string>(), row["task"].get<std::string>(),
                  row["data"].get<std::string>(),
-                 fmt::format("{} {} {}", target["metric"].get<std::string>(), target["goal"] == "maximize" ? ">=" : "<=",
-                             target["value"].get<double>())});
+                 fmt::format("{} {} {}", target["metric"].get<std::string>(),
+                             target["goal"] == "maximize" ? ">=" : "<=", target["value"].get<double>())});
     }
     context.console.print(table.text({.colours = colours_on(stdout)}));
   });

@@ -11,19 +11,20 @@ namespace assay {
 namespace {
 
 constexpr const char* kBash = R"(_assay() {
-  mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _assay assay
 )";
 constexpr const char* kZsh = R"(#compdef assay
 _assay() {
   local -a found
-  found=("${(@f)$("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  found=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
   if (( ${#found} )) && [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
 }
 compdef _assay assay
 )";
-constexpr const char* kFish = R"(complete -c assay -a '(assay __complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+constexpr const char* kFish =
+    R"(complete -c assay -a '(assay __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 )";
 
 std::vector<std::string> folders_with(const std::filesystem::path& folder, const char* file) {
@@ -52,7 +53,8 @@ std::set<std::string> candidates(const CLI::App& app, const Context& context, st
   if (!words.empty()) words.pop_back();
   const CLI::App* at = &app;
   for (const std::string& word : words) {
-    if (const CLI::App* sub = at->get_subcommand_no_throw(word)) at = sub;
+    const auto named = at->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (!named.empty()) at = named[0];
   }
   std::vector<std::string> all;
   if (typed.rfind('-', 0) == 0) {
@@ -63,7 +65,7 @@ std::set<std::string> candidates(const CLI::App& app, const Context& context, st
     }
   } else {
     for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
-      if (!sub->get_group().empty()) all.push_back(sub->get_name());
+      all.push_back(sub->get_name());
     }
     for (std::string& value : positional_values(at->get_name(), context)) all.push_back(std::move(value));
   }
@@ -78,19 +80,18 @@ std::set<std::string> candidates(const CLI::App& app, const Context& context, st
 
 void add_completion_command(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("completion", "Print the completion script of a shell");
-  command->footer("Examples:\n  source <(assay completion bash)\n  assay completion zsh > ~/.zfunc/_assay\n"
-                  "  assay completion fish > ~/.config/fish/completions/assay.fish");
+  command->footer(
+      "Examples:\n  source <(assay completion bash)\n  assay completion zsh > ~/.zfunc/_assay\n"
+      "  assay completion fish > ~/.config/fish/completions/assay.fish");
   auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([shell, &context] { context.console.print(*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish); });
-
-  auto* complete = app.add_subcommand("__complete", "What may come next")->group("");
-  complete->prefix_command();
-  complete->callback([complete, &app, &context] {
-    std::vector<std::string> words = complete->remaining();
-    if (!words.empty() && words[0] == "--") words.erase(words.begin());
-    for (const std::string& word : candidates(app, context, words)) context.console.print(word + "\n");
+  command->callback([shell, &context] {
+    context.console.print(*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
   });
+}
+
+void print_completions(const CLI::App& app, const Context& context, const std::vector<std::string>& words) {
+  for (const std::string& word : candidates(app, context, words)) context.console.print(word + "\n");
 }
 
 }  // namespace assay

@@ -7,8 +7,8 @@
 namespace assay {
 
 void add_demo_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "demo", "Train a model on real data, evaluate, export, run the export, judge and report");
+  auto* command =
+      app.add_subcommand("demo", "Train a model on real data, evaluate, export, run the export, judge and report");
   command->footer("Examples:\n  assay demo\n  assay demo --dry-run\n  assay demo --case simplenet --json");
   struct Options {
     std::string case_name = "resnet";
@@ -17,7 +17,8 @@ void add_demo_command(CLI::App& app, Context& context) {
   };
   auto options = std::make_shared<Options>();
   command->add_option("--case", options->case_name, "The case to run")->capture_default_str();
-  command->add_option("--set", options->sets, "Change a value: Engine.num_train_epochs=1 (repeatable)");
+  command->add_option("--set", options->sets, "Change a value: Engine.num_train_epochs=1 (repeatable)")
+      ->allow_extra_args(false);
   command->add_flag("--dry-run", options->dry_run, "Print the plan, run nothing");
   command->callback([options, &context] {
     ResolveRequest request{.home = context.home, .key = CaseKey::parse(options->case_name)};

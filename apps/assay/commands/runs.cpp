@@ -7,7 +7,8 @@
 namespace assay {
 
 void add_resume_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("resume", "Finish a run that was interrupted or killed; nothing finished is repeated");
+  auto* command =
+      app.add_subcommand("resume", "Finish a run that was interrupted or killed; nothing finished is repeated");
   command->footer("Examples:\n  assay resume last\n  assay resume runs/20261115-194305-demo-1f3a --retry-failed");
   struct Options {
     std::string run;
@@ -32,8 +33,9 @@ void add_resume_command(CLI::App& app, Context& context) {
 
 void add_report_command(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("report", "Show the verdicts of a run and write its reports again");
-  command->footer("Examples:\n  assay report last\n  assay report last --json\n\n"
-                  "Writes result.json, junit.xml, report.md and report.html into the run folder.");
+  command->footer(
+      "Examples:\n  assay report last\n  assay report last --json\n\n"
+      "Writes result.json, junit.xml, report.md and report.html into the run folder.");
   auto run = std::make_shared<std::string>();
   command->add_option("run", *run, "Run folder, its name, the beginning of its name, or 'last'")->required();
   command->callback([run, &context] { context.exit_code = report_run(context, find_run(context.runs, *run)); });

@@ -9,8 +9,8 @@ namespace assay {
 
 namespace {
 
-// Gates for an export that runs on the same libraries as the training: far inside the 0.1 % that vendors allow between two
-// runtimes, far above what a different order of summation gives (about 1e-6).
+// Gates for an export that runs on the same libraries as the training: far inside the 0.1 % that vendors allow between
+// two runtimes, far above what a different order of summation gives (about 1e-6).
 constexpr double kMaxExportDiff2 = 1e-4;
 constexpr double kMinExportTop1 = 0.999;
 constexpr double kMaxAccuracyChange = 0.001;
@@ -73,28 +73,27 @@ void add_verify(Plan& plan, const ResolvedCase& resolved) {
   verify.name = "verify";
   verify.kind = StepKind::Verify;
   verify.needs = {"train", "evaluate", "infer"};
-  verify.checks = {
-      {{"type", "loss_falls"}, {"records", records("train")}},
-      {{"type", "target"},
-       {"name", fmt::format("{} reaches its target", resolved.target.metric)},
-       {"records", records("evaluate")},
-       {"key", keys::kFinalAccuracy},
-       {"goal", resolved.target.goal == Goal::Maximize ? "maximize" : "minimize"},
-       {"value", resolved.target.value}},
-      {{"type", "same_predictions"},
-       {"name", "the export predicts what the trained model predicts"},
-       {"measured", predictions("infer")},
-       {"baseline", predictions("evaluate")},
-       {"tensor", "logits"},
-       {"max_diff2", kMaxExportDiff2},
-       {"min_top1", kMinExportTop1}},
-      {{"type", "same_result"},
-       {"name", fmt::format("the export has the same {}", resolved.target.metric)},
-       {"measured", records("infer")},
-       {"baseline", records("evaluate")},
-       {"key", keys::kFinalAccuracy},
-       {"max_relative", kMaxAccuracyChange}},
-      {{"type", "same_weights"}, {"records", {records("train"), records("evaluate"), records("infer")}}}};
+  verify.checks = {{{"type", "loss_falls"}, {"records", records("train")}},
+                   {{"type", "target"},
+                    {"name", fmt::format("{} reaches its target", resolved.target.metric)},
+                    {"records", records("evaluate")},
+                    {"key", keys::kFinalAccuracy},
+                    {"goal", resolved.target.goal == Goal::Maximize ? "maximize" : "minimize"},
+                    {"value", resolved.target.value}},
+                   {{"type", "same_predictions"},
+                    {"name", "the export predicts what the trained model predicts"},
+                    {"measured", predictions("infer")},
+                    {"baseline", predictions("evaluate")},
+                    {"tensor", "logits"},
+                    {"max_diff2", kMaxExportDiff2},
+                    {"min_top1", kMinExportTop1}},
+                   {{"type", "same_result"},
+                    {"name", fmt::format("the export has the same {}", resolved.target.metric)},
+                    {"measured", records("infer")},
+                    {"baseline", records("evaluate")},
+                    {"key", keys::kFinalAccuracy},
+                    {"max_relative", kMaxAccuracyChange}},
+                   {{"type", "same_weights"}, {"records", {records("train"), records("evaluate"), records("infer")}}}};
   plan.steps.push_back(verify);
 }
 

@@ -18,8 +18,8 @@ Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
 // train -> evaluate -> export -> infer -> verify
 Plan chain_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
 
-// Before anything starts: the case is native, and its data set is there with every file. Throws ConfigError or DataError
-// that says what to do.
+// Before anything starts: the case is native, and its data set is there with every file. Throws ConfigError or
+// DataError that says what to do.
 void check_ready(const ResolvedCase& resolved);
 
 }  // namespace assay

@@ -1,0 +1,98 @@
+// evaluate, export and infer: what happens to weights after training.
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "deploy/export.h"
+#include "deploy/predictor.h"
+#include "device/cpu.h"
+#include "engine/engine.h"
+#include "engine/record_observer.h"
+#include "record/keys.h"
+
+namespace assay {
+
+namespace {
+
+Json measured(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+
+constexpr double kMilliseconds = 1e3;
+
+}  // namespace
+
+void run_evaluate(Job& job) {
+  std::string weights_hash;
+  const std::unique_ptr<Module> module = job.load_module(weights_hash);
+  const std::unique_ptr<Loader> data = job.need_loader("Test");
+  Engine engine(*module, job.options(), {});
+  const double init_s = job.started().seconds();
+  write_event(job.records(), keys::kInitEnd);
+
+  const Predictions predictions = engine.predict(*data, job.options().test_iters);
+  const Evaluation& measured_now = predictions.evaluation;
+  write_predictions(job.arguments().output / "predictions.safetensors", predictions.outputs, predictions.labels,
+                    job.config().case_name, weights_hash);
+  const auto samples = static_cast<double>(measured_now.num_samples);
+  const auto metric = measured_now.metrics.find(job.config().target.metric);
+  const bool known = metric != measured_now.metrics.end();
+  job.write_result({{keys::kE2eTime, job.started().seconds()},
+                    {keys::kInitTime, init_s},
+                    {keys::kFinalAccuracy, known ? Json(metric->second) : Json(nullptr)},
+                    {keys::kConverged, known ? Json(job.config().target.reached_by(metric->second)) : Json(nullptr)},
+                    {keys::kTarget, to_json(job.config().target)},
+                    {"final_loss", json_number(measured_now.metrics.at("loss"))},
+                    {"num_samples", measured_now.num_samples},
+                    {keys::kThroughputWhole, samples / measured_now.seconds},
+                    {keys::kThroughputUnit, module->sample_unit() + "/s"},
+                    {keys::kPeakMemory, measured(peak_resident_bytes())},
+                    {keys::kSeed, job.options().seed},
+                    {keys::kHashes, job.hashes(*data, weights_hash)}});
+}
+
+void run_export(Job& job) {
+  std::string weights_hash;
+  const std::unique_ptr<Module> module = job.load_module(weights_hash);
+  write_event(job.records(), keys::kInitEnd);
+  Engine engine(*module, job.options(), {});
+  ExportInfo info;
+  engine.export_model([&](Module& trained) {
+    info = export_torchscript(trained, job.arguments().output / "model.pt", job.config().case_name);
+  });
+  fmt::print("[export] {} written, sha256 {}\n", (job.arguments().output / "model.pt").string(), info.file_hash);
+  write_event(job.records(), keys::kFinished, to_json(info));
+}
+
+void run_infer(Job& job) {
+  Predictor predictor(job.arguments().model);
+  const std::unique_ptr<Loader> data = job.need_loader("Test");
+  const double init_s = job.started().seconds();
+  write_event(job.records(), keys::kInitEnd, to_json(predictor.info()));
+
+  const InferenceResult r = run_inference(predictor, *data, job.options().test_iters);
+  write_predictions(job.arguments().output / "predictions.safetensors", r.outputs, r.labels, job.config().case_name,
+                    predictor.info().weights_hash);
+  Json latency = {{"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}};
+  if (!r.latencies_s.empty()) {
+    latency = {{"p50", percentile(r.latencies_s, 0.50) * kMilliseconds},
+               {"p90", percentile(r.latencies_s, 0.90) * kMilliseconds},
+               {"p99", percentile(r.latencies_s, 0.99) * kMilliseconds}};
+  }
+  const auto samples = static_cast<double>(r.num_samples);
+  fmt::print("[infer] accuracy: {:.4f}, samples: {}, throughput: {:.0f} samples/s\n", r.accuracy, r.num_samples,
+             samples / r.compute_s);
+  job.write_result({{keys::kE2eTime, job.started().seconds()},
+                    {keys::kInitTime, init_s},
+                    {keys::kFinalAccuracy, r.accuracy},
+                    {keys::kConverged, job.config().target.reached_by(r.accuracy)},
+                    {keys::kTarget, to_json(job.config().target)},
+                    {"num_samples", r.num_samples},
+                    {keys::kThroughputWhole, samples / r.whole_s},
+                    {keys::kThroughputCore, samples / r.compute_s},
+                    {keys::kThroughputUnit, "images/s"},
+                    {"latency_ms", latency},
+                    {"latency_batch_size", r.batch_size},
+                    {keys::kPeakMemory, measured(peak_resident_bytes())},
+                    {keys::kSeed, job.options().seed},
+                    {keys::kHashes, job.hashes(*data, predictor.info().weights_hash)}});
+}
+
+}  // namespace assay

@@ -1,0 +1,127 @@
+#include "job.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "device/allocator.h"
+#include "device/info.h"
+#include "device/threads.h"
+#include "engine/record_observer.h"
+#include "engine/tensor_file.h"
+#include "record/keys.h"
+
+namespace assay {
+
+namespace {
+
+int environment_number(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return fallback;
+  const auto value = parse_int(text);
+  if (!value || *value < 0 || *value > 1'000'000) {
+    throw ConfigError(fmt::format("environment variable {}={}: must be a number, 0 or more", name, text));
+  }
+  return static_cast<int>(*value);
+}
+
+// {"a": {"b": 1}} -> {"a.b": 1}: how parameters are named everywhere else.
+void flatten_into(const Json& value, const std::string& path, Json& out) {
+  if (!value.is_object()) {
+    out[path] = value;
+    return;
+  }
+  for (const auto& [key, item] : value.items()) flatten_into(item, path.empty() ? key : path + "." + key, out);
+}
+
+Record record_of_type(Record::Type type, Json data) {
+  Record record;
+  record.type = type;
+  record.data = std::move(data);
+  return record;
+}
+
+}  // namespace
+
+RankEnvironment read_rank_environment() {
+  const RankEnvironment rank{.rank = environment_number("RANK", 0),
+                             .world_size = environment_number("WORLD_SIZE", 1),
+                             .local_rank = environment_number("LOCAL_RANK", 0)};
+  if (rank.world_size > 1) {
+    throw ConfigError(
+        fmt::format("WORLD_SIZE={}: this version trains in one process; run the case with nnodes 1 and "
+                    "nproc 1",
+                    rank.world_size));
+  }
+  if (rank.rank >= std::max(rank.world_size, 1)) {
+    throw ConfigError(fmt::format("RANK={}: must be below WORLD_SIZE={}", rank.rank, rank.world_size));
+  }
+  return rank;
+}
+
+std::filesystem::path records_path(const JobArguments& arguments) {
+  const char* path = std::getenv("ASSAY_RECORDS");
+  return path && *path ? std::filesystem::path(path) : arguments.output / "records.jsonl";
+}
+
+Job::Job(const JobArguments& arguments, const char* command, const Stopwatch& started)
+    : arguments_(arguments), started_(started), rank_(read_rank_environment()) {
+  install_caching_allocator();
+  configure_threads(/*num_local_ranks=*/1);
+  make_folder(arguments_.output);
+  const std::filesystem::path records = records_path(arguments_);
+  if (records.has_parent_path()) make_folder(records.parent_path());
+  records_ = std::make_unique<RecordWriter>(records, rank_.rank);
+  write_event(*records_, keys::kInitStart, {{"command", command}});
+
+  config_ = read_worker_config(arguments_.config);
+  options_ = read_engine_options(config_);
+  records_->write(record_of_type(Record::Type::Environment, machine_info(/*measure=*/false)));
+  Json parameters = Json::object();
+  flatten_into(config_.config, "", parameters);
+  parameters["case"] = config_.key;
+  parameters["config_hash"] = config_.hash;
+  records_->write(record_of_type(Record::Type::Parameters, std::move(parameters)));
+}
+
+std::unique_ptr<Module> Job::make_module() const {
+  torch::manual_seed(static_cast<uint64_t>(options_.seed));
+  return assay::make_module(config_.section("Model"));
+}
+
+std::unique_ptr<Module> Job::load_module(std::string& weights_hash) const {
+  std::unique_ptr<Module> module = make_module();
+  load_into(module->model(), load_tensors(arguments_.weights).tensors, arguments_.weights.string());
+  weights_hash = hash_of(state_of(module->model()));
+  return module;
+}
+
+std::unique_ptr<Loader> Job::need_loader(const std::string& part) const {
+  std::unique_ptr<Loader> loader =
+      make_loader(config_, part, options_.local_batch_size, static_cast<uint64_t>(options_.seed));
+  if (!loader) throw ConfigError(fmt::format("{}: has no section Data.{}", arguments_.config.string(), part));
+  return loader;
+}
+
+Json Job::hashes(const Loader& data, const std::string& weights_hash) const {
+  return {{"case", config_.hash}, {"data", data.dataset().hash()}, {"code", commit()}, {"weights", weights_hash}};
+}
+
+void Job::write_result(Json data) {
+  Record record = record_of_type(Record::Type::Result, std::move(data));
+  record.name = config_.case_name;
+  records_->write(std::move(record));
+}
+
+void write_predictions(const std::filesystem::path& path, const torch::Tensor& logits, const torch::Tensor& labels,
+                       const std::string& case_name, const std::string& weights_hash) {
+  save_tensors(path, {{"logits", logits.to(torch::kFloat)}, {"labels", labels.to(torch::kLong)}},
+               {{"case", case_name}, {"weights_hash", weights_hash}});
+}
+
+}  // namespace assay

@@ -1,0 +1,72 @@
+// What every command of the worker shares: where it runs, what it reads, where it writes.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/time.h"
+#include "config/worker_config.h"
+#include "data/factory.h"
+#include "engine/options.h"
+#include "models/registry.h"
+#include "record/stream.h"
+
+namespace assay {
+
+struct RankEnvironment {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+};
+// From RANK, WORLD_SIZE and LOCAL_RANK. Throws ConfigError for nonsense, and for more than one process, which this
+// version cannot do.
+RankEnvironment read_rank_environment();
+
+struct JobArguments {
+  std::filesystem::path config;
+  std::filesystem::path output;
+  std::filesystem::path weights;  // evaluate, export
+  std::filesystem::path model;    // infer
+};
+
+// ASSAY_RECORDS, or records.jsonl in the output folder.
+std::filesystem::path records_path(const JobArguments& arguments);
+
+// Everything a command needs, made in this order: threads and memory, records, configuration. INIT_START, the
+// environment and the effective parameters are written before anything is measured.
+class Job {
+ public:
+  Job(const JobArguments& arguments, const char* command, const Stopwatch& started);
+
+  const JobArguments& arguments() const { return arguments_; }
+  const WorkerConfig& config() const { return config_; }
+  const EngineOptions& options() const { return options_; }
+  RecordWriter& records() { return *records_; }
+  const Stopwatch& started() const { return started_; }
+
+  // The module of the section Model, its weights drawn from the seed.
+  std::unique_ptr<Module> make_module() const;
+  // The same with the weights of --weights; their hash in `weights_hash`.
+  std::unique_ptr<Module> load_module(std::string& weights_hash) const;
+  // Throws ConfigError when the configuration has no such part.
+  std::unique_ptr<Loader> need_loader(const std::string& part) const;
+
+  void write_result(Json data);
+  // The hashes that every result has: case, data, code, weights.
+  Json hashes(const Loader& data, const std::string& weights_hash) const;
+
+ private:
+  JobArguments arguments_;
+  Stopwatch started_;
+  RankEnvironment rank_;
+  std::unique_ptr<RecordWriter> records_;
+  WorkerConfig config_;
+  EngineOptions options_;
+};
+
+// logits [N, K] float32 and labels [N] int64, with the lineage in the metadata.
+void write_predictions(const std::filesystem::path& path, const torch::Tensor& logits, const torch::Tensor& labels,
+                       const std::string& case_name, const std::string& weights_hash);
+
+}  // namespace assay

@@ -1,0 +1,115 @@
+// assay train CASE: one training, with the unified run arguments.
+#include <fmt/format.h>
+
+#include "config/case.h"
+#include "config/unified_args.h"
+#include "context.h"
+#include "plan/cases/native_chain.h"
+#include "run_plan.h"
+
+namespace assay {
+
+namespace {
+
+struct TrainOptions {
+  std::string key;
+  std::string vendor;
+  std::string division = "closed";
+  std::string plan_file;
+  std::vector<std::string> sets;
+  std::map<std::string, std::string> unified;  // texts as typed, by name
+  double time_limit_s = 0;
+  bool dry_run = false;
+};
+
+void add_unified_arguments(CLI::App& command, TrainOptions& options) {
+  for (const UnifiedArgument& argument : unified_arguments()) {
+    std::string names = "--" + argument.name;
+    for (const std::string& alias : argument.aliases) names += ",--" + alias;
+    command.add_option(names, options.unified[argument.name], argument.doc)
+        ->group("Run arguments")
+        ->type_name(argument.kind == UnifiedArgument::Kind::Bool ? "BOOL" : "VALUE");
+  }
+}
+
+UnifiedArgs given_arguments(const CLI::App& command, const TrainOptions& options) {
+  UnifiedArgs arguments;
+  for (const auto& [name, text] : options.unified) {
+    if (command.count("--" + name) > 0) arguments.set(name, text);
+  }
+  return arguments;
+}
+
+Plan make_plan(const TrainOptions& options, const UnifiedArgs& arguments, const ResolvedCase& resolved) {
+  if (arguments.get_bool("precision_align")) {
+    throw UsageError("--precision_align: this version cannot compare with a reference run");
+  }
+  if (resolved.key.nnodes > 1) {
+    throw UsageError(
+        fmt::format("--nnode {}: this launcher starts processes on one machine only", resolved.key.nnodes));
+  }
+  ChainLimits limits;
+  if (options.time_limit_s > 0) limits.train_s = options.time_limit_s;
+  Plan plan = train_plan(resolved, limits);
+  for (const char* name : {"master_addr", "master_port"}) {
+    if (!arguments.given(name)) continue;
+    plan.steps[0].env[name == std::string("master_addr") ? "MASTER_ADDR" : "MASTER_PORT"] = *arguments.get(name);
+  }
+  return plan;
+}
+
+void train(const CLI::App& command, const TrainOptions& options, Context& context) {
+  UnifiedArgs arguments = given_arguments(command, options);
+  for (const std::string& warning : arguments.apply_rules()) context.console.warn(warning);
+  ResolveRequest request{.home = context.home,
+                         .key = arguments.apply_to(CaseKey::parse(options.key)),
+                         .vendor = options.vendor,
+                         .division = division_of(options.division)};
+  if (!options.plan_file.empty()) request.plan_file = options.plan_file;
+  for (const Setting& setting : arguments.to_sets()) request.sets.push_back(setting);
+  for (const std::string& set : options.sets) request.sets.emplace_back(set);
+  const ResolvedCase resolved = resolve_case(request);
+  const Plan plan = make_plan(options, arguments, resolved);
+  std::vector<std::string> shown = {"assay", "train", resolved.key.text()};
+  for (const std::string& word : arguments.arguments()) shown.push_back(word);
+  for (const std::string& set : options.sets) shown.insert(shown.end(), {"--set", set});
+  std::string text = render_command(arguments.environment(resolved.key), shown);
+  text.pop_back();
+  context.console.info(text);
+  if (options.dry_run) return show_plan(context, plan);
+  check_ready(resolved);
+
+  const RunFolder folder = run_plan(context, plan);
+  const StepState& step = folder.state().steps.at("train");
+  const int reported = report_run(context, folder.path());
+  // The worker's exit code is ours; where there is none, the outcome decides.
+  context.exit_code = step.exit_code ? *step.exit_code : step.signal ? 128 + *step.signal : reported;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Context& context) {
+  auto* command = app.add_subcommand("train", "Train one case; the worker's exit code is the exit code");
+  command->footer(
+      "Examples:\n"
+      "  assay train resnet\n"
+      "  assay train resnet --step 20                        a short run\n"
+      "  assay train simplenet --batch_size 64 --lr 0.0005 --epoch 2\n"
+      "  assay train resnet --set Optimizer.lr.name=cosine --dry-run\n\n"
+      "Exit codes of a failed training: 2 config, 10 data, 11 out of memory, 12 non-finite loss, 13 communication,\n"
+      "14 timeout, 130 interrupted (assay resume continues), 1 unknown, 128+N killed by signal N.");
+  auto options = std::make_shared<TrainOptions>();
+  command->add_option("case", options->key, "A case, see assay cases, or model:framework:hardware:nnodes:nproc:repeat")
+      ->required();
+  command->add_option("--vendor", options->vendor, "Vendor whose settings apply");
+  command->add_option("--division", options->division, "closed or open")->capture_default_str();
+  command->add_option("--plan", options->plan_file, "YAML file with settings of this plan");
+  command->add_option("--set", options->sets, "Change a value: Engine.logging_freq=1 (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--time-limit", options->time_limit_s, "Seconds after which the training is stopped");
+  command->add_flag("--dry-run", options->dry_run, "Print the plan, run nothing");
+  add_unified_arguments(*command, *options);
+  command->callback([command, options, &context] { train(*command, *options, context); });
+}
+
+}  // namespace assay

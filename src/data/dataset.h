@@ -1,0 +1,29 @@
+// What a loader reads from: samples with numbers, gathered into batches. Knows no order and no threads.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+struct Batch {
+  std::vector<torch::Tensor> tensors;  // for images: {image [B,C,H,W] float, label [B] int64}
+  int64_t num_samples = 0;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  // Called from several threads at once. `epoch` decides the augmentation. The result depends on the arguments only,
+  // and the work stays on the calling thread.
+  virtual Batch gather(std::span<const int64_t> indices, int64_t epoch) const = 0;
+  // SHA-256 over the files it was read from.
+  virtual std::string hash() const = 0;
+};
+
+}  // namespace assay

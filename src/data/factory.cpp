@@ -1,0 +1,77 @@
+#include "data/factory.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "data/image_dataset.h"
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The case says which bytes it was measured on; other bytes make another benchmark.
+void check_files(const WorkerConfig& config, const std::vector<fs::path>& files) {
+  if (config.division == Division::Open) return;
+  for (const fs::path& file : files) {
+    const auto expected = config.data.sha256.find(file.filename().string());
+    if (expected == config.data.sha256.end()) continue;
+    if (sha256_file(file) != expected->second) {
+      throw DataError(
+          fmt::format("{}: is damaged or of another data set: its SHA-256 is not the one in case '{}'. In the "
+                      "open division other data is allowed",
+                      file.string(), config.case_name));
+    }
+  }
+}
+
+std::shared_ptr<const Dataset> make_idx_images(const WorkerConfig& config, Reader& section, uint64_t seed) {
+  ImageDataset::Options options;
+  const auto folder = section.get_optional_string("input_dir");
+  if (!folder && !config.data.path) section.fail("input_dir", "is missing: the folder of the idx files");
+  options.folder = folder ? fs::path(*folder) : *config.data.path;
+  options.split = section.get_choice("split", {"train", "test"}, "train");
+  options.num_classes = section.get_int("num_classes", options.num_classes);
+  options.limit = section.get_int("limit", options.limit);
+  options.mean = section.get_double("mean", options.mean);
+  options.std = section.get_double("std", options.std);
+  options.crop_padding = section.get_int("crop_padding", options.crop_padding);
+  options.flip = section.get_bool("flip", options.flip);
+  options.seed = seed;
+  section.finish();
+  check_files(config, ImageDataset::files(options));
+  return std::make_shared<ImageDataset>(options);
+}
+
+}  // namespace
+
+std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::string& part, int64_t batch_size,
+                                    uint64_t seed) {
+  Reader section = config.section("Data." + part);
+  if (section.keys().empty()) return nullptr;
+  Reader dataset_section = section.section("dataset");
+  Reader sampler_section = section.section("sampler");
+  Reader loader_section = section.section("loader");
+  section.finish();
+
+  const bool train = part == "Train";
+  Sampler::Options sampler;
+  sampler.shuffle = sampler_section.get_bool("shuffle", train);
+  sampler.drop_last = sampler_section.get_bool("drop_last", train);
+  sampler.seed = seed;
+  sampler_section.finish();
+  Loader::Options loader;
+  loader.num_workers = static_cast<int>(loader_section.get_int("num_workers", loader.num_workers));
+  loader.prefetch = static_cast<int>(loader_section.get_int("prefetch", loader.prefetch));
+  sampler.batch_size = loader_section.get_int("batch_size", batch_size);
+  loader_section.finish();
+
+  dataset_section.get_choice("name", {"idx_images"}, "idx_images");
+  std::shared_ptr<const Dataset> dataset = make_idx_images(config, dataset_section, seed);
+  sampler.num_samples = dataset->size();
+  return std::make_unique<Loader>(std::move(dataset), sampler, loader);
+}
+
+}  // namespace assay

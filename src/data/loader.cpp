@@ -1,0 +1,82 @@
+#include "data/loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/error.h"
+
+namespace assay {
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const Sampler::Options& sampler, const Options& options)
+    : dataset_(std::move(dataset)), sampler_(sampler), options_(options) {
+  if (options.num_workers < 0) throw ConfigError(fmt::format("loader num_workers {}: negative", options.num_workers));
+  if (options.prefetch < 1) throw ConfigError(fmt::format("loader prefetch {}: must be at least 1", options.prefetch));
+}
+
+Loader::~Loader() { stop_threads(); }
+
+void Loader::start(int64_t epoch, int64_t first_batch) {
+  stop_threads();
+  epoch_ = epoch;
+  order_ = sampler_.order(epoch);
+  slots_.clear();
+  next_to_prepare_ = next_to_take_ = first_batch;
+  for (int i = 0; i < options_.num_workers; ++i) threads_.emplace_back([this] { work(); });
+}
+
+void Loader::stop_threads() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  room_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  stopping_ = false;
+}
+
+Loader::Slot Loader::prepare(int64_t batch) const {
+  Slot slot;
+  try {
+    const int64_t begin = batch * sampler_.batch_size();
+    const int64_t end = std::min<int64_t>(begin + sampler_.batch_size(), static_cast<int64_t>(order_.size()));
+    slot.batch = dataset_->gather(std::span(order_).subspan(begin, end - begin), epoch_);
+  } catch (...) {
+    slot.error = std::current_exception();
+  }
+  return slot;
+}
+
+void Loader::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    room_.wait(lock, [&] { return stopping_ || next_to_prepare_ < next_to_take_ + options_.prefetch; });
+    if (stopping_ || next_to_prepare_ >= sampler_.num_batches()) return;
+    const int64_t batch = next_to_prepare_++;
+    lock.unlock();
+    Slot slot = prepare(batch);
+    lock.lock();
+    slots_[batch] = std::move(slot);
+    ready_.notify_one();
+  }
+}
+
+std::optional<Batch> Loader::next() {
+  if (next_to_take_ >= sampler_.num_batches()) return std::nullopt;
+  Slot slot;
+  if (threads_.empty()) {
+    slot = prepare(next_to_take_++);
+  } else {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [&] { return slots_.count(next_to_take_) > 0; });
+    slot = std::move(slots_.extract(next_to_take_++).mapped());
+    lock.unlock();
+    room_.notify_all();
+  }
+  if (slot.error) std::rethrow_exception(slot.error);
+  return std::move(slot.batch);
+}
+
+}  // namespace assay

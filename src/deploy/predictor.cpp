@@ -1,0 +1,120 @@
+#include "deploy/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/time.h"
+
+namespace assay {
+
+namespace {
+
+constexpr int kWarmUpRuns = 3;  // TorchScript profiles the first run and optimises in the second
+
+struct Opened {
+  torch::jit::Module module;
+  std::string description;
+};
+
+Opened open_file(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) throw DataError(fmt::format("{}: no such file", path.string()));
+  torch::jit::ExtraFilesMap extra = {{kExportDescription, ""}};
+  try {
+    torch::jit::Module module = torch::jit::load(path.string(), torch::kCPU, extra);
+    return {std::move(module), extra[kExportDescription]};
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw DataError(
+        fmt::format("{}: not a usable TorchScript file: {}", path.string(), text.substr(0, text.find('\n'))));
+  }
+}
+
+// A declared image of [C, H, W] may be given flat, as FleetX's example wants it.
+torch::Tensor fitted(const torch::Tensor& input, const InputSpec& spec) {
+  const auto fits = [&](at::IntArrayRef shape) {
+    if (shape.size() != spec.shape.size()) return false;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (spec.shape[i] != -1 && spec.shape[i] != shape[i]) return false;
+    }
+    return true;
+  };
+  if (fits(input.sizes())) return input;
+  if (spec.shape.size() == 2 && input.dim() > 2 && fits(input.flatten(1).sizes())) return input.flatten(1);
+  throw DataError(fmt::format("input '{}' has shape [{}], the model wants [{}]", spec.name,
+                              fmt::join(input.sizes(), ", "), fmt::join(spec.shape, ", ")));
+}
+
+}  // namespace
+
+Predictor::Predictor(const std::filesystem::path& path) : path_(path) {
+  Opened opened = open_file(path);
+  if (opened.description.empty()) {
+    throw DataError(
+        fmt::format("{}: has no description of its inputs; export it with assay-worker export", path.string()));
+  }
+  info_ = export_info_of(parse_json(opened.description, path.string()), path.string());
+  opened.module.eval();
+  module_ = torch::jit::freeze(opened.module);
+}
+
+torch::Tensor Predictor::run(const TensorList& inputs) {
+  if (inputs.size() != info_.inputs.size()) {
+    throw DataError(fmt::format("{} inputs, the model wants {}", inputs.size(), info_.inputs.size()));
+  }
+  std::vector<torch::jit::IValue> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputSpec& spec = info_.inputs[i];
+    if (inputs[i].scalar_type() != spec.dtype) {
+      throw DataError(fmt::format("input '{}' is {}, the model wants {}", spec.name,
+                                  c10::toString(inputs[i].scalar_type()), c10::toString(spec.dtype)));
+    }
+    values.emplace_back(fitted(inputs[i], spec));
+  }
+  return module_.forward(std::move(values)).toTensor();
+}
+
+InferenceResult run_inference(Predictor& predictor, Loader& data, std::optional<int64_t> max_batches) {
+  const torch::InferenceMode inference;
+  InferenceResult result;
+  result.batch_size = data.batch_size();
+  data.start(0);
+  if (const auto first = data.next()) {
+    for (int i = 0; i < kWarmUpRuns; ++i) predictor.run(inputs_of(*first));
+  }
+  const int64_t num_batches = max_batches ? std::min(*max_batches, data.num_batches()) : data.num_batches();
+  TensorList outputs;
+  TensorList labels;
+  int64_t correct = 0;
+  const Stopwatch whole;
+  data.start(0);
+  for (int64_t i = 0; i < num_batches; ++i) {
+    const Batch batch = *data.next();
+    const Stopwatch watch;
+    outputs.push_back(predictor.run(inputs_of(batch)));
+    const double seconds = watch.seconds();
+    result.compute_s += seconds;
+    if (batch.num_samples == result.batch_size) result.latencies_s.push_back(seconds);
+    labels.push_back(label_of(batch));
+    correct += outputs.back().argmax(1).eq(labels.back()).sum().item<int64_t>();
+    result.num_samples += batch.num_samples;
+  }
+  result.whole_s = whole.seconds();
+  result.outputs = torch::cat(outputs);
+  result.labels = torch::cat(labels);
+  result.accuracy = static_cast<double>(correct) / static_cast<double>(result.num_samples);
+  return result;
+}
+
+double percentile(std::vector<double> values, double share) {
+  ASSAY_CHECK(!values.empty(), "no values");
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(std::floor(place));
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
+}
+
+}  // namespace assay

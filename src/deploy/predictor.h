@@ -1,0 +1,43 @@
+// Runs an exported model: it needs the file and nothing else, no model code and no weights beside it.
+#pragma once
+
+#include <torch/script.h>
+
+#include <filesystem>
+
+#include "data/loader.h"
+#include "deploy/export.h"
+
+namespace assay {
+
+class Predictor {
+ public:
+  // Throws DataError naming the file when it is missing, damaged, or was not written by export.
+  explicit Predictor(const std::filesystem::path& path);
+  const ExportInfo& info() const { return info_; }
+  // Throws DataError when an input does not have the declared shape or type.
+  torch::Tensor run(const TensorList& inputs);
+
+ private:
+  std::filesystem::path path_;
+  ExportInfo info_;
+  torch::jit::Module module_;
+};
+
+struct InferenceResult {
+  torch::Tensor outputs;  // [N, K]
+  torch::Tensor labels;   // [N]
+  int64_t num_samples = 0;
+  int64_t batch_size = 0;
+  double accuracy = 0;
+  double whole_s = 0;               // data, inference and everything between
+  double compute_s = 0;             // inference alone
+  std::vector<double> latencies_s;  // of each full batch, in order
+};
+// Every batch of the data once, after a warm-up that is not measured.
+InferenceResult run_inference(Predictor& predictor, Loader& data, std::optional<int64_t> max_batches);
+
+// The value below which a share of the sorted values lies, by linear interpolation. `values` must not be empty.
+double percentile(std::vector<double> values, double share);
+
+}  // namespace assay

@@ -1,0 +1,78 @@
+#include "engine/module.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace assay {
+
+namespace {
+
+// A line at once and now: whoever watches the log sees where training is, and a kill loses nothing that was said.
+void say(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+TensorList inputs_of(const Batch& batch) {
+  ASSAY_CHECK(batch.tensors.size() >= 2, "a batch needs inputs and a label");
+  return {batch.tensors.begin(), batch.tensors.end() - 1};
+}
+
+const torch::Tensor& label_of(const Batch& batch) { return batch.tensors.back(); }
+
+void Module::init() {
+  ASSAY_CHECK(!model_, "init() called twice");
+  model_ = get_model();
+  loss_fn_ = get_loss_fn();
+}
+
+Network& Module::model() const {
+  ASSAY_CHECK(model_, "init() was not called");
+  return *model_;
+}
+
+torch::Tensor Module::training_step(const Batch& batch) { return loss_fn_(forward(inputs_of(batch)), label_of(batch)); }
+
+// The format is FleetX's, since its users' scripts read these lines.
+void Module::training_step_end(const TrainLog& log) {
+  const double rate = log.batch_cost_s > 0 ? 1 / log.batch_cost_s : 0;
+  say(fmt::format(
+      "[train] epoch: [{}/{}], batch: [{}/{}], loss: {:.9f}, avg_batch_cost: {:.5f} sec, speed: {:.2f} "
+      "step/s, ips_total: {:.0f} {}/s, ips: {:.0f} {}/s, loss_scale: {:.9f}, learning rate: {:.5e}, "
+      "found_inf: 0\n",
+      log.epoch, log.num_epochs, log.batch, log.num_batches, log.loss, log.batch_cost_s, rate, log.samples_per_s,
+      sample_unit(), log.samples_per_s, sample_unit(), log.loss_scale, log.learning_rate));
+}
+
+EvalStep Module::validation_step(const Batch& batch) {
+  EvalStep step;
+  step.output = forward(inputs_of(batch));
+  step.loss = loss_fn_(step.output, label_of(batch));
+  step.num_samples = batch.num_samples;
+  return step;
+}
+
+void Module::validation_step_end(const EvalLog& log) {
+  const double rate = log.batch_cost_s > 0 ? 1 / log.batch_cost_s : 0;
+  say(fmt::format("[{}] epoch: {}, batch: {}/{}, loss: {:.9f}, avg_eval_cost: {:.5f} sec, speed: {:.2f} step/s\n",
+                  log.stage, log.epoch, log.batch, log.num_batches, log.loss, log.batch_cost_s, rate));
+}
+
+MetricValues Module::validation_epoch_end(int64_t /*epoch*/, const EvalSums& sums) {
+  return {{"loss", sums.loss / static_cast<double>(sums.num_samples)}};
+}
+
+std::unique_ptr<Optimizer> Module::configure_optimizers(const Optimizer::Options& options) {
+  NamedTensors parameters;
+  for (const auto& item : model().named_parameters()) {
+    if (item.value().requires_grad()) parameters.emplace_back(item.key(), item.value());
+  }
+  return std::make_unique<Optimizer>(std::move(parameters), options);
+}
+
+}  // namespace assay

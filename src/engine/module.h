@@ -1,0 +1,120 @@
+// A model as the engine sees it: FleetX's hooks. The engine calls them in a fixed order (docs/engine.md) and knows
+// nothing else of the model; a module knows nothing of loops, files and records.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "engine/optimizer.h"
+
+namespace assay {
+
+using TensorList = std::vector<torch::Tensor>;
+
+// What a module trains: a torch module with one forward function for training, evaluation and export.
+class Network : public torch::nn::Module {
+ public:
+  virtual torch::Tensor forward(const TensorList& inputs) = 0;
+};
+
+// prediction, label -> mean loss over the batch.
+using LossFunction = std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)>;
+
+// One input of an exported model. Extent -1 is free, such as the batch.
+struct InputSpec {
+  std::string name;
+  torch::ScalarType dtype = torch::kFloat;
+  std::vector<int64_t> shape;
+};
+
+// What training_step_end gets, every logging_freq steps. Means are over the steps since the last log.
+struct TrainLog {
+  int64_t epoch = 0;  // 0-based
+  int64_t num_epochs = 0;
+  int64_t batch = 0;  // 1-based within the epoch
+  int64_t num_batches = 0;
+  int64_t global_step = 0;  // updates done
+  double loss = 0;          // mean
+  double learning_rate = 0;
+  double batch_cost_s = 0;  // mean wall time a step
+  double samples_per_s = 0;
+  double data_s = 0;  // mean time by phase
+  double forward_s = 0;
+  double backward_s = 0;
+  double optimizer_s = 0;
+  double loss_scale = 1;
+};
+
+struct EvalLog {
+  const char* stage = "eval";  // "eval" or "test"
+  int64_t epoch = 0;
+  int64_t batch = 0;  // 1-based
+  int64_t num_batches = 0;
+  double loss = 0;  // of this batch
+  double batch_cost_s = 0;
+};
+
+// What a validation or test step measured on one batch. Sums, so that batches and ranks add up.
+struct EvalStep {
+  torch::Tensor loss;    // mean over the batch
+  torch::Tensor output;  // what predict() collects
+  int64_t num_samples = 0;
+  std::map<std::string, double> sums;  // for example "correct"
+};
+
+struct EvalSums {
+  double loss = 0;  // sum over samples
+  int64_t num_samples = 0;
+  std::map<std::string, double> sums;
+};
+using MetricValues = std::map<std::string, double>;
+
+// Not thread-safe: the engine calls every hook from one thread.
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  // --- what a model must say
+  virtual std::shared_ptr<Network> get_model() = 0;  // called once, by init()
+  virtual LossFunction get_loss_fn() = 0;            // called once, by init()
+  virtual std::vector<InputSpec> input_spec() const = 0;
+  virtual std::string sample_unit() const { return "samples"; }  // "images", "tokens"
+
+  // --- what it may change
+  virtual Batch pretreating_batch(Batch batch) { return batch; }
+  virtual torch::Tensor forward(const TensorList& inputs) { return model().forward(inputs); }
+  // The last tensor of a batch is the label, the others are inputs.
+  virtual torch::Tensor training_step(const Batch& batch);
+  virtual void training_step_end(const TrainLog& log);  // prints FleetX's line
+  virtual EvalStep validation_step(const Batch& batch);
+  virtual void validation_step_end(const EvalLog& log);
+  virtual EvalStep test_step(const Batch& batch) { return validation_step(batch); }
+  virtual void test_step_end(const EvalLog& log) { validation_step_end(log); }
+  virtual void backward(const torch::Tensor& loss) { loss.backward(); }
+  virtual void training_epoch_end(int64_t /*epoch*/, double /*seconds*/) {}
+  // Turns sums into metrics. Always has "loss"; a classifier adds "accuracy".
+  virtual MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums);
+  virtual std::unique_ptr<Optimizer> configure_optimizers(const Optimizer::Options& options);
+
+  // Builds network and loss; call once, after the random generator was seeded.
+  void init();
+  Network& model() const;
+  const LossFunction& loss_fn() const { return loss_fn_; }
+
+ private:
+  std::shared_ptr<Network> model_;
+  LossFunction loss_fn_;
+};
+
+// The parts of a batch by the convention above.
+TensorList inputs_of(const Batch& batch);
+const torch::Tensor& label_of(const Batch& batch);
+
+}  // namespace assay

@@ -1,0 +1,132 @@
+#include "engine/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace assay {
+
+namespace {
+
+// -1 is how the unified arguments write "no limit".
+std::optional<int64_t> limit_of(Reader& section, const std::string& key) {
+  const auto value = section.get_optional_int(key);
+  if (!value || *value == -1) return std::nullopt;
+  if (*value < 1) section.fail(key, "must be at least 1, or null for no limit");
+  return value;
+}
+
+int64_t at_least_one(Reader& section, const std::string& key, int64_t fallback) {
+  const int64_t value = section.get_int(key, fallback);
+  if (value < 1) section.fail(key, "must be at least 1");
+  return value;
+}
+
+void read_global(const WorkerConfig& config, EngineOptions& options) {
+  Reader global = config.section("Global");
+  options.seed = global.get_int("seed", 1024);
+  options.local_batch_size = at_least_one(global, "local_batch_size", 1);
+  const int64_t micro = at_least_one(global, "micro_batch_size", options.local_batch_size);
+  if (options.local_batch_size % micro != 0) {
+    global.fail("micro_batch_size", fmt::format("must divide local_batch_size {}", options.local_batch_size));
+  }
+  options.accumulate_steps = options.local_batch_size / micro;
+  if (global.get_string("device", "cpu") != "cpu") {
+    global.fail("device", "this build computes on cpu only");
+  }
+  global.ignore("global_batch_size");
+  global.finish();
+}
+
+void read_engine(const WorkerConfig& config, EngineOptions& options) {
+  Reader engine = config.section("Engine");
+  options.run_mode = engine.get_choice("run_mode", {"step", "epoch"}, "step") == "step" ? EngineOptions::RunMode::Step
+                                                                                        : EngineOptions::RunMode::Epoch;
+  options.num_epochs = at_least_one(engine, "num_train_epochs", 1);
+  options.max_steps = limit_of(engine, "max_steps");
+  if (at_least_one(engine, "accumulate_steps", options.accumulate_steps) != options.accumulate_steps) {
+    engine.fail("accumulate_steps",
+                fmt::format("contradicts the batch sizes of Global, which make it {}", options.accumulate_steps));
+  }
+  options.logging_freq = at_least_one(engine, "logging_freq", 10);
+  options.eval_freq = limit_of(engine, "eval_freq");
+  options.eval_iters = limit_of(engine, "eval_iters");
+  options.test_iters = limit_of(engine, "test_iters");
+  options.stop_at_target = engine.get_bool("stop_at_target", false);
+  Reader precision = engine.section("mix_precision");
+  if (precision.get_bool("enable", false)) {
+    precision.fail("enable", "mixed precision is not available in this version: set it to false");
+  }
+  Reader save_load = engine.section("save_load");
+  options.save_steps = limit_of(save_load, "save_steps");
+  options.save_epoch = limit_of(save_load, "save_epoch");
+  if (const auto folder = save_load.get_optional_string("ckpt_dir")) options.ckpt_dir = *folder;
+  save_load.ignore("output_dir");  // --output says where
+  save_load.finish();
+  engine.finish();
+}
+
+void read_optimizer(const WorkerConfig& config, EngineOptions& options) {
+  Reader section = config.section("Optimizer");
+  Optimizer::Options& o = options.optimizer;
+  o.name = section.get_choice("name", {"SGD", "Momentum", "Adam", "AdamW"}, "SGD");
+  o.weight_decay = section.get_double("weight_decay", o.weight_decay);
+  o.momentum = section.get_double("momentum", o.momentum);
+  o.nesterov = section.get_bool("nesterov", o.nesterov);
+  o.beta1 = section.get_double("beta1", o.beta1);
+  o.beta2 = section.get_double("beta2", o.beta2);
+  o.epsilon = section.get_double("epsilon", o.epsilon);
+  if (section.has("grad_clip")) {
+    Reader clip = section.section("grad_clip");
+    clip.get_choice("name", {"ClipGradByGlobalNorm"}, "ClipGradByGlobalNorm");
+    o.clip_norm = clip.get_double("clip_norm", 1.0);
+    clip.finish();
+  } else {
+    section.ignore("grad_clip");
+  }
+  Reader lr = section.section("lr");
+  Schedule::Options& s = options.schedule;
+  s.name = lr.get_choice("name", Schedule::names(), "constant");
+  s.learning_rate = lr.get_double("learning_rate");
+  s.warmup_steps = lr.get_int("warmup_steps", 0);
+  options.warmup_rate = lr.get_double("warmup_rate", 0);
+  s.min_lr = lr.get_double("min_lr", 0);
+  s.decay_steps = limit_of(lr, "decay_steps").value_or(0);
+  s.milestones = lr.get_ints("milestones");
+  s.gamma = lr.get_double("gamma", s.gamma);
+  s.pct_start = lr.get_double("pct_start", s.pct_start);
+  s.div_factor = lr.get_double("div_factor", s.div_factor);
+  s.final_div_factor = lr.get_double("final_div_factor", s.final_div_factor);
+  lr.finish();
+  section.finish();
+}
+
+}  // namespace
+
+EngineOptions read_engine_options(const WorkerConfig& config) {
+  EngineOptions options;
+  read_global(config, options);
+  read_engine(config, options);
+  read_optimizer(config, options);
+  make_schedule(options, 1000);  // refuses what makes no schedule before any data is read
+  return options;
+}
+
+int64_t total_steps(const EngineOptions& options, int64_t batches_per_epoch) {
+  const int64_t all = options.num_epochs * batches_per_epoch;
+  return options.max_steps ? std::min(*options.max_steps, all) : all;
+}
+
+Schedule make_schedule(const EngineOptions& options, int64_t num_steps) {
+  Schedule::Options schedule = options.schedule;
+  if (schedule.decay_steps == 0) schedule.decay_steps = std::max<int64_t>(num_steps, 1);
+  if (schedule.warmup_steps == 0 && options.warmup_rate > 0) {
+    schedule.warmup_steps = std::llround(options.warmup_rate * static_cast<double>(schedule.decay_steps));
+  }
+  return Schedule(schedule);
+}
+
+}  // namespace assay

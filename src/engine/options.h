@@ -1,0 +1,44 @@
+// The options of a training run, read from the sections Global, Engine and Optimizer with the names that FleetX's users
+// know. What this engine cannot do yet is refused, not ignored.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "config/worker_config.h"
+#include "engine/optimizer.h"
+#include "engine/schedule.h"
+
+namespace assay {
+
+struct EngineOptions {
+  enum class RunMode { Step, Epoch };
+  RunMode run_mode = RunMode::Step;               // the unit of eval_freq
+  int64_t num_epochs = 1;                         // Engine.num_train_epochs
+  std::optional<int64_t> max_steps;               // nullopt: until the last epoch ends
+  int64_t accumulate_steps = 1;                   // micro-batches an update
+  int64_t logging_freq = 10;                      // steps
+  std::optional<int64_t> eval_freq;               // steps or epochs; nullopt: only at the end
+  std::optional<int64_t> eval_iters;              // batches; nullopt: all
+  std::optional<int64_t> test_iters;              // batches; nullopt: all
+  bool stop_at_target = false;                    // end as soon as an evaluation reaches the target
+  std::optional<int64_t> save_steps;              // steps between checkpoints
+  std::optional<int64_t> save_epoch;              // epochs between checkpoints
+  std::optional<std::filesystem::path> ckpt_dir;  // a checkpoint to start from
+  int64_t seed = 0;                               // Global.seed
+  int64_t local_batch_size = 1;                   // Global.local_batch_size
+  Optimizer::Options optimizer;
+  Schedule::Options schedule;  // decay_steps 0: all steps of the run
+  double warmup_rate = 0;      // warm-up as a share of decay_steps; used when warmup_steps is 0
+};
+
+// Throws ConfigError naming file, line and key.
+EngineOptions read_engine_options(const WorkerConfig& config);
+
+// How many updates a run of these options makes.
+int64_t total_steps(const EngineOptions& options, int64_t batches_per_epoch);
+// With decay_steps and warmup_steps filled in for a run of so many updates.
+Schedule make_schedule(const EngineOptions& options, int64_t num_steps);
+
+}  // namespace assay

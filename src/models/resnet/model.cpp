@@ -1,0 +1,118 @@
+#include "models/resnet/model.h"
+
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/linear.h>
+
+#include "nn/conv_norm.h"
+
+namespace assay::resnet {
+
+namespace {
+
+// y = relu(x' + norm(conv(relu(norm(conv(x)))))); x' is x, or a 1x1 convolution of it where the shape changes.
+class BlockImpl : public torch::nn::Module {
+ public:
+  BlockImpl(int64_t in, int64_t out, int64_t stride) {
+    first_ = register_module("first", ConvNorm(ConvNormImpl::Options{in, out, 3, stride}));
+    second_ = register_module("second", ConvNorm(ConvNormImpl::Options{out, out, 3, 1}));
+    if (stride != 1 || in != out) {
+      shortcut_ = register_module("shortcut", ConvNorm(ConvNormImpl::Options{in, out, 1, stride}));
+    }
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    torch::Tensor y = second_->forward(first_->forward(x).relu_());
+    y += shortcut_ ? shortcut_->forward(x) : x;
+    return y.relu_();
+  }
+
+ private:
+  ConvNorm first_{nullptr};
+  ConvNorm second_{nullptr};
+  ConvNorm shortcut_{nullptr};
+};
+TORCH_MODULE(Block);
+
+class Residual final : public Network {
+ public:
+  explicit Residual(const Options& o) {
+    stem_ = register_module("stem", ConvNorm(ConvNormImpl::Options{o.in_channels, o.width, 3, o.stem_stride}));
+    int64_t in = o.width;
+    int64_t out = o.width;
+    for (size_t stage = 0; stage < o.blocks.size(); ++stage) {
+      for (int64_t i = 0; i < o.blocks[stage]; ++i) {
+        blocks_->push_back(Block(in, out, i == 0 && stage > 0 ? 2 : 1));
+        in = out;
+      }
+      out *= 2;
+    }
+    register_module("blocks", blocks_);
+    head_ = register_module("head", torch::nn::Linear(in, o.num_classes));
+    for (torch::Tensor& parameter : parameters()) {
+      if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(torch::MemoryFormat::ChannelsLast));
+    }
+  }
+
+  torch::Tensor forward(const TensorList& inputs) override {
+    torch::Tensor x = stem_->forward(inputs.at(0)).relu_();
+    for (const auto& block : *blocks_) x = block->as<BlockImpl>()->forward(x);
+    return head_->forward(x.mean({2, 3}));
+  }
+
+ private:
+  ConvNorm stem_{nullptr};
+  torch::nn::ModuleList blocks_;
+  torch::nn::Linear head_{nullptr};
+};
+
+int64_t in_range(Reader& section, const std::string& key, int64_t fallback, int64_t max) {
+  const int64_t value = section.get_int(key, fallback);
+  if (value < 1 || value > max) section.fail(key, "must be from 1 to " + std::to_string(max));
+  return value;
+}
+
+Options read_options(Reader& section) {
+  Options o;
+  o.in_channels = in_range(section, "in_channels", o.in_channels, 1024);
+  o.num_classes = in_range(section, "num_classes", o.num_classes, 1'000'000);
+  o.image_size = in_range(section, "image_size", o.image_size, 4096);
+  o.width = in_range(section, "width", o.width, 4096);
+  o.blocks = section.get_ints("blocks", o.blocks);
+  if (o.blocks.empty() || o.blocks.size() > 8) section.fail("blocks", "must have one number a stage, 1 to 8 stages");
+  for (const int64_t count : o.blocks) {
+    if (count < 1 || count > 1000) section.fail("blocks", "must have at least one block a stage");
+  }
+  o.stem_stride = in_range(section, "stem_stride", o.stem_stride, 4);
+  section.finish();
+  return o;
+}
+
+}  // namespace
+
+std::shared_ptr<Network> ResNet::get_model() { return std::make_shared<Residual>(options_); }
+
+std::vector<InputSpec> ResNet::input_spec() const {
+  return {{.name = "image",
+           .dtype = torch::kFloat,
+           .shape = {-1, options_.in_channels, options_.image_size, options_.image_size}}};
+}
+
+Batch ResNet::pretreating_batch(Batch batch) {
+  batch.tensors.at(0) = batch.tensors.at(0).contiguous(torch::MemoryFormat::ChannelsLast);
+  return batch;
+}
+
+ModelEntry entry() {
+  const Options defaults;
+  return {.name = "resnet",
+          .summary = "a small residual network for 28x28 images",
+          .options = {{"in_channels", defaults.in_channels, "channels of an image"},
+                      {"num_classes", defaults.num_classes, "outputs"},
+                      {"image_size", defaults.image_size, "height and width that the export declares"},
+                      {"width", defaults.width, "channels of the first stage; each further stage doubles them"},
+                      {"blocks", defaults.blocks, "residual blocks of each stage"},
+                      {"stem_stride", defaults.stem_stride, "stride of the first convolution"}},
+          .make = [](Reader& section) { return std::make_unique<ResNet>(read_options(section)); }};
+}
+
+}  // namespace assay::resnet

@@ -1,0 +1,28 @@
+// The five-layer network with which FleetX's guide shows how a model is added: linear layers, nothing between them.
+//
+// Shapes: B batch, D image_size, K num_classes. Input [B, ...] is flattened to [B, D].
+#pragma once
+
+#include "models/classifier.h"
+#include "models/registry.h"
+
+namespace assay::simplenet {
+
+struct Options {
+  int64_t image_size = 784;  // numbers an image has, and the width of fc1 to fc4
+  int64_t num_classes = 10;
+};
+
+class SimpleNet final : public Classifier {
+ public:
+  explicit SimpleNet(const Options& options) : options_(options) {}
+  std::shared_ptr<Network> get_model() override;
+  std::vector<InputSpec> input_spec() const override;
+
+ private:
+  Options options_;
+};
+
+ModelEntry entry();
+
+}  // namespace assay::simplenet

@@ -1,0 +1,121 @@
+#include "report/markdown.h"
+
+#include <fmt/format.h>
+
+#include "record/keys.h"
+#include "report/escape.h"
+#include "report/figures.h"
+#include "report/plain_text.h"
+
+namespace assay {
+
+namespace {
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string out = "|";
+  for (const std::string& cell : cells) out += " " + escape_markdown(cell) + " |";
+  return out + "\n";
+}
+
+// Titles that start with '>' stand over columns of figures.
+std::string titles(const std::vector<std::string>& columns) {
+  std::string names = "|";
+  std::string rule = "|";
+  for (const std::string& column : columns) {
+    const bool right = column.starts_with('>');
+    names += " " + column.substr(right ? 1 : 0) + " |";
+    rule += right ? " ---: |" : " --- |";
+  }
+  return names + "\n" + rule + "\n";
+}
+
+std::string plain_number(const Json& result, std::string_view key) {
+  const auto value = result_number(result, key);
+  return value ? number_text(*value) : kNotMeasured;
+}
+
+std::string memory(const Json& result) {
+  const std::string used = result_text(result, keys::kPeakMemory);
+  const std::string total = result_text(result, "total_memory_bytes");
+  return total == kNotMeasured ? used : used + " / " + total;
+}
+
+std::string verdict_table(const RunView& run) {
+  if (run.verdicts.empty()) return "";
+  std::string out = "\n## Verdicts\n\n" + titles({"verdict", "outcome", "reason"});
+  for (const Verdict& verdict : run.verdicts) {
+    out += row({verdict.name, std::string(outcome_name(verdict.outcome)), verdict.reason});
+  }
+  return out;
+}
+
+std::string step_table(const RunView& run) {
+  if (run.steps.empty()) return "";
+  std::string out = "\n## Steps\n\n" + titles({">#", "step", "outcome", ">time", ">peak memory", "reason"});
+  for (const StepView& step : run.steps) {
+    const std::string peak = step.max_rss_bytes ? bytes_text(static_cast<double>(*step.max_rss_bytes)) : kNotMeasured;
+    out += row({std::to_string(step.number), step.name, std::string(outcome_name(step.outcome)),
+                seconds_text(step.seconds), peak, step.reason});
+  }
+  return out;
+}
+
+std::string logs(const RunView& run) {
+  std::string out;
+  for (const StepView& step : run.steps) {
+    const bool broke = step.outcome == Outcome::Fail || step.outcome == Outcome::Error;
+    if (!broke || step.last_lines.empty()) continue;
+    std::vector<std::string> lines;
+    for (const std::string& line : step.last_lines) lines.push_back(plain_log_line(line));
+    const std::string fence = code_fence(lines);
+    out += fmt::format("\n## Last lines of {}\n\n{}text\n", escape_markdown(step.name), fence);
+    for (const std::string& line : lines) out += line + "\n";
+    out += fence + "\n";
+  }
+  return out;
+}
+
+std::string environment(const RunView& run) {
+  std::string rows;
+  for (const auto& [group, entries] : run.environment.items()) {
+    if (!entries.is_object()) {
+      rows += row({group, "", value_text(entries)});
+      continue;
+    }
+    for (const auto& [name, value] : entries.items()) rows += row({group, name, value_text(value)});
+  }
+  if (rows.empty()) return "";
+  return "\n<details><summary>Environment</summary>\n\n" + titles({"group", "name", "value"}) + rows + "\n</details>\n";
+}
+
+}  // namespace
+
+std::string markdown_case_table(const std::vector<Json>& case_results) {
+  std::string out = titles({"config", "precision", "fix_hp", ">e2e_time", ">p_whole", ">p_train", ">p_core", ">acc",
+                            ">mem (used / total)", ">MFU"});
+  for (size_t i = 0; i < case_results.size(); ++i) {
+    const Json& result = case_results[i];
+    out += row({case_name(result, i), result_text(result, "precision"), result_text(result, "fix_hp"),
+                plain_number(result, keys::kE2eTime), result_text(result, keys::kThroughputWhole),
+                result_text(result, keys::kThroughputTrain), result_text(result, keys::kThroughputCore),
+                result_text(result, keys::kFinalAccuracy), memory(result), result_text(result, keys::kMfu)});
+  }
+  return out;
+}
+
+std::string render_markdown(const RunView& run) {
+  std::string out =
+      fmt::format("# {}: {}\n\n", outcome_name(run.outcome), escape_markdown(run.title.empty() ? run.id : run.title));
+  if (!run.reason.empty()) out += escape_markdown(run.reason) + "\n\n";
+  out += fmt::format("Run {}, started {}, took {}.\n", escape_markdown(run.id), when_text(run.started_us),
+                     seconds_text(run_seconds(run)));
+  if (!run.case_results.empty()) {
+    out += "\n## Results\n\n" + markdown_case_table(run.case_results);
+    out +=
+        "\ne2e_time in seconds; throughput with evaluation (p_whole), without it (p_train), and of compute alone "
+        "(p_core); \"-\" was not measured.\n";
+  }
+  return out + verdict_table(run) + step_table(run) + logs(run) + environment(run);
+}
+
+}  // namespace assay

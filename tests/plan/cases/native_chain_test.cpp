@@ -1,0 +1,79 @@
+#include "plan/cases/native_chain.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "verify/checks.h"
+
+using namespace assay;
+
+namespace {
+
+ResolvedCase resolved(const std::string& name) {
+  return resolve_case({.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(name)});
+}
+
+}  // namespace
+
+TEST(NativeChain, HasEveryStepInOrder) {
+  const Plan plan = chain_plan(resolved("resnet"), {.train_s = 100, .other_s = 10});
+  EXPECT_NO_THROW(plan.validate());
+  std::vector<std::string> names;
+  for (const Step& step : plan.steps) names.push_back(step.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"train", "evaluate", "export", "infer", "verify"}));
+  EXPECT_EQ(plan.step("train").time_limit_s, 100);
+  EXPECT_EQ(plan.step("infer").time_limit_s, 10);
+  EXPECT_EQ(plan.step("infer").needs, std::vector<std::string>{"export"});
+  EXPECT_EQ(plan.step("train").files.at("config.json"), resolved("resnet").worker_json());
+}
+
+TEST(NativeChain, RefersToFilesThatOtherStepsWrite) {
+  const Plan plan = chain_plan(resolved("simplenet"));
+  const auto argv = plan.step("export").argv;
+  const std::string weights = *(std::find(argv.begin(), argv.end(), "--weights") + 1);
+  EXPECT_EQ(weights, plan.folder("train") + "/" + plan.step("train").outputs[0]);
+}
+
+TEST(NativeChain, EveryCheckIsOneThatExists) {
+  const auto known = check_types();
+  const Plan plan = chain_plan(resolved("resnet"));
+  for (const Json& check : plan.step("verify").checks) {
+    EXPECT_NE(std::find(known.begin(), known.end(), check["type"].get<std::string>()), known.end()) << check;
+  }
+}
+
+TEST(NativeChain, TheTargetIsThatOfTheCase) {
+  const ResolvedCase found = resolved("resnet");
+  const Plan plan = chain_plan(found);
+  const auto& checks = plan.step("verify").checks;
+  const auto target = std::find_if(checks.begin(), checks.end(), [](const Json& c) { return c["type"] == "target"; });
+  ASSERT_NE(target, checks.end());
+  EXPECT_EQ((*target)["value"], found.target.value);
+}
+
+TEST(NativeChain, TheSameCaseGivesTheSamePlan) {
+  EXPECT_EQ(chain_plan(resolved("resnet")).hash(), chain_plan(resolved("resnet")).hash());
+  EXPECT_NE(chain_plan(resolved("resnet")).hash(), chain_plan(resolved("simplenet")).hash());
+}
+
+TEST(NativeChain, ReadinessNamesWhatIsMissing) {
+  ResolvedCase found = resolved("resnet");
+  const TempFolder folder;
+  found.data.path = folder.path() / "nowhere";
+  try {
+    check_ready(found);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("nowhere"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("apt-get install dataset-fashion-mnist"), std::string::npos);
+  }
+  found.data.path = folder.path();
+  found.data.sha256 = {{"images.gz", "00"}};
+  EXPECT_THROW(check_ready(found), DataError);
+  std::ofstream(folder.path() / "images.gz") << "x";
+  EXPECT_NO_THROW(check_ready(found));
+  found.entry = {"python3", "train.py"};
+  EXPECT_THROW(check_ready(found), ConfigError);
+}
