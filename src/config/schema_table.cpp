@@ -178,7 +178,7 @@ void add_optimizer(Sections& sections, Keys& keys) {
   add(std::move(schedule));
   add(required(positive("Optimizer.lr.learning_rate", 0, "Highest rate. FleetX also: max_lr.")));
   add(count("Optimizer.lr.warmup_steps", 0, 0, "Steps of linear rise from 0; not with one_cycle."));
-  add(number("Optimizer.lr.warmup_rate", nullptr, 0, "The same as a fraction of decay_steps or max_steps."));
+  add(number("Optimizer.lr.warmup_rate", nullptr, 0, "The same as a fraction of decay_steps, max_steps or all steps."));
   keys.back().max = 1;
   add(number("Optimizer.lr.min_lr", 0.0, 0, "Last rate of cosine and linear."));
   add(limit("Optimizer.lr.decay_steps", nullptr, "Steps until the last rate (cosine, linear, one_cycle); null: all."));

@@ -95,7 +95,7 @@ TEST_F(Resolve, TheOpenDivisionAllowsAndRecords) {
 
 TEST_F(Resolve, MutableKeysAndSectionsMayChange) {
   const ResolvedCase found = vendor(
-      "vendor: acme\nGlobal: {local_batch_size: 64}\nEngine: {mix_precision: {enable: true, dtype: bfloat16}}\n"
+      "vendor: acme\nGlobal: {local_batch_size: 64}\nEngine: {mix_precision: {enable: true, dtype: float16}}\n"
       "Model: {dropout: 0}\n");
   EXPECT_EQ(found.division, Division::Closed);
   EXPECT_EQ(found.vendor, "acme");
