@@ -157,12 +157,7 @@ class Deriver {
       total = tree_.find("Engine.max_steps");
       total_name = "max_steps";
     }
-    if (total->is_null()) {
-      throw ConfigError(
-          fmt::format("{}: Optimizer.lr.warmup_rate needs Optimizer.lr.decay_steps or Engine.max_steps; "
-                      "or give warmup_steps",
-                      rate->origin().text()));
-    }
+    if (total->is_null()) return;       // the number of steps follows from the data: the engine's business
     constexpr double kMaxSteps = 1e15;  // far beyond any run, and exact in a double
     if (total->as_double() > kMaxSteps) {
       throw ConfigError(fmt::format("{}: {} = {} is too large", total->origin().text(), total_name, total->text()));

@@ -11,7 +11,7 @@ namespace assay {
 // - global batch = local batch * dp * sharding; accumulate_steps = local batch / micro batch, exactly
 // - Data.*.dataset.input_dir: data.path, or a folder in it
 // - Data.{Eval,Test}.loader.batch_size: the local batch
-// - lr.warmup_steps from warmup_rate
+// - lr.warmup_steps from warmup_rate, when the number of steps is given; otherwise the engine does it
 void derive_values(Value& effective, int world_size);
 
 }  // namespace assay

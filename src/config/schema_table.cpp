@@ -117,7 +117,8 @@ void add_engine(Sections& sections, Keys& keys) {
   add(boolean("Engine.stop_at_target", false, "End training as soon as an evaluation reaches the target."));
   add(limit("Engine.early_stop", nullptr, "End training after so many evaluations without a better one."));
   add(boolean("Engine.mix_precision.enable", false, "Compute in `dtype` where that is safe."));
-  add(choice("Engine.mix_precision.dtype", {"float16", "bfloat16"}, "Type of the lower precision."));
+  add(choice("Engine.mix_precision.dtype", {"bfloat16", "float16"},
+             "Type of the lower precision; CPUs have bfloat16."));
   add(choice("Engine.mix_precision.level", {"O1", "O2"}, "O1: by operator; O2: parameters too."));
   add(positive("Engine.mix_precision.scale_loss", 32768.0, "First loss scale with float16."));
   add(list("Engine.mix_precision.custom_black_list", KeyType::StringList, Json::array(), "Operators kept in float32."));
@@ -177,7 +178,7 @@ void add_optimizer(Sections& sections, Keys& keys) {
   add(std::move(schedule));
   add(required(positive("Optimizer.lr.learning_rate", 0, "Highest rate. FleetX also: max_lr.")));
   add(count("Optimizer.lr.warmup_steps", 0, 0, "Steps of linear rise from 0; not with one_cycle."));
-  add(number("Optimizer.lr.warmup_rate", nullptr, 0, "The same as a fraction of decay_steps or max_steps."));
+  add(number("Optimizer.lr.warmup_rate", nullptr, 0, "The same as a fraction of decay_steps, max_steps or all steps."));
   keys.back().max = 1;
   add(number("Optimizer.lr.min_lr", 0.0, 0, "Last rate of cosine and linear."));
   add(limit("Optimizer.lr.decay_steps", nullptr, "Steps until the last rate (cosine, linear, one_cycle); null: all."));

@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +19,26 @@ Batch slice(const Batch& batch, int64_t begin, int64_t count) {
   for (const torch::Tensor& tensor : batch.tensors) part.tensors.push_back(tensor.narrow(0, begin, count));
   return part;
 }
+
+// Forward passes inside it compute in bfloat16 where libtorch deems that safe. Weights stay float32.
+class AutocastScope {
+ public:
+  explicit AutocastScope(bool enable) : enable_(enable) {
+    if (!enable_) return;
+    at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
+    at::autocast::set_cpu_enabled(true);
+  }
+  ~AutocastScope() {
+    if (!enable_) return;
+    at::autocast::set_cpu_enabled(false);
+    at::autocast::clear_cache();  // it holds bfloat16 copies of weights that the update is about to change
+  }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  bool enable_;
+};
 
 }  // namespace
 
@@ -112,7 +133,11 @@ double Engine::forward_backward(const Batch& batch) {
     const bool whole = count == batch.num_samples;
     const double share = static_cast<double>(count) / static_cast<double>(batch.num_samples);
     const Stopwatch forward_watch;
-    torch::Tensor loss = module_.training_step(whole ? batch : slice(batch, begin, count));
+    torch::Tensor loss;
+    {
+      const AutocastScope scope(options_.autocast);
+      loss = module_.training_step(whole ? batch : slice(batch, begin, count));
+    }
     const double value = loss.item<double>();
     window_.forward_s += forward_watch.seconds();
     if (!std::isfinite(value)) {

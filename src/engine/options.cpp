@@ -41,6 +41,21 @@ void read_global(const WorkerConfig& config, EngineOptions& options) {
   global.finish();
 }
 
+// What CPUs have is autocast in bfloat16, operator by operator; bfloat16 needs no loss scale.
+bool read_autocast(Reader& precision) {
+  const bool enable = precision.get_bool("enable", false);
+  if (!enable) return false;
+  if (precision.get_string("dtype", "bfloat16") != "bfloat16") precision.fail("dtype", "cpu computes in bfloat16 only");
+  if (precision.get_string("level", "O1") != "O1") precision.fail("level", "only O1 is available in this version");
+  for (const char* list : {"custom_black_list", "custom_white_list"}) {
+    if (!precision.get_strings(list).empty())
+      precision.fail(list, "lists of operators are not available in this version");
+  }
+  precision.ignore("scale_loss");
+  precision.finish();
+  return true;
+}
+
 void read_engine(const WorkerConfig& config, EngineOptions& options) {
   Reader engine = config.section("Engine");
   options.run_mode = engine.get_choice("run_mode", {"step", "epoch"}, "step") == "step" ? EngineOptions::RunMode::Step
@@ -57,9 +72,7 @@ void read_engine(const WorkerConfig& config, EngineOptions& options) {
   options.test_iters = limit_of(engine, "test_iters");
   options.stop_at_target = engine.get_bool("stop_at_target", false);
   Reader precision = engine.section("mix_precision");
-  if (precision.get_bool("enable", false)) {
-    precision.fail("enable", "mixed precision is not available in this version: set it to false");
-  }
+  options.autocast = read_autocast(precision);
   Reader save_load = engine.section("save_load");
   options.save_steps = limit_of(save_load, "save_steps");
   options.save_epoch = limit_of(save_load, "save_epoch");

@@ -22,6 +22,7 @@ struct EngineOptions {
   std::optional<int64_t> eval_freq;               // steps or epochs; nullopt: only at the end
   std::optional<int64_t> eval_iters;              // batches; nullopt: all
   std::optional<int64_t> test_iters;              // batches; nullopt: all
+  bool autocast = false;                          // Engine.mix_precision.enable: forward in bfloat16 where that is safe
   bool stop_at_target = false;                    // end as soon as an evaluation reaches the target
   std::optional<int64_t> save_steps;              // steps between checkpoints
   std::optional<int64_t> save_epoch;              // epochs between checkpoints

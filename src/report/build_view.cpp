@@ -102,13 +102,14 @@ void flatten(const Json& value, const std::string& path, Json& out) {
   }
 }
 
-void add_records(const std::vector<Record>& records, RunView& view, CurveCollector& curves) {
+void add_records(const std::vector<Record>& records, const Step& step, RunView& view, CurveCollector& curves) {
   std::optional<Json> result;
   for (const Record& record : records) {
     curves.add(record);
     if (record.type == Record::Type::Result) {
       result = record.data;
       (*result)["case"] = record.name;
+      (*result)["step"] = step.name;
     }
     if (record.type == Record::Type::Environment) {
       for (const auto& [group, values] : record.data.items()) view.environment[group] = values;
@@ -143,7 +144,7 @@ RunView build_view(const std::filesystem::path& run_folder) {
     std::vector<std::vector<Record>> ranks;
     for (int rank = 0; rank < run.plan.steps[i].nproc; ++rank)
       ranks.push_back(read_records(folder / records_file_name(rank)));
-    add_records(merge_by_time(std::move(ranks)), view, curves);
+    add_records(merge_by_time(std::move(ranks)), run.plan.steps[i], view, curves);
     add_verdicts(folder / "verdicts.json", view);
   }
   view.curves = curves.curves();

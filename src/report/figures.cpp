@@ -24,8 +24,9 @@ struct KnownKey {
 };
 
 // The result of a case, in the order people read it.
-constexpr std::array<KnownKey, 20> kKnownKeys = {{
+constexpr std::array<KnownKey, 21> kKnownKeys = {{
     {"case", "case", Kind::Plain, "Quality"},
+    {"step", "step of the plan", Kind::Plain, "Quality"},
     {keys::kFinalAccuracy, "final accuracy", Kind::Plain, "Quality"},
     {keys::kTarget, "target", Kind::Plain, "Quality"},
     {keys::kConverged, "converged", Kind::Plain, "Quality"},
@@ -178,7 +179,9 @@ std::string metric_name(const Json& result) {
 
 std::string case_name(const Json& result, size_t index) {
   if (result.is_object() && result.contains("case") && result["case"].is_string()) {
-    return result["case"].get<std::string>();
+    const std::string name = result["case"].get<std::string>();
+    const bool has_step = result.contains("step") && result["step"].is_string();
+    return has_step ? fmt::format("{} ({})", name, result["step"].get<std::string>()) : name;
   }
   return fmt::format("case {}", index + 1);
 }

@@ -113,7 +113,7 @@ std::string result_cards(const Json& result) {
   for (const FigureGroup& group : all_figures(result)) {
     std::string rows;
     for (const Figure& figure : group.figures) {
-      if (figure.note == "case") continue;  // stands above the tables
+      if (figure.note == "case" || figure.note == "step") continue;  // stand above the tables
       const bool same = figure.note.empty() || figure.note == figure.label;
       const std::string key = same ? "" : fmt::format(R"(<code>{}</code>)", escape_markup(figure.note));
       rows += fmt::format(R"(<tr><th scope="row">{}{}</th><td class="num">{}</td></tr>)",

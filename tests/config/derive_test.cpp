@@ -113,8 +113,9 @@ TEST_F(Derive, WarmUpFromItsRate) {
   EXPECT_EQ(at(run(1, {"Optimizer.lr.warmup_rate=0.1", "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 25);
   const Setting cosine = "Optimizer.lr={name: cosine, warmup_rate: 0.5, decay_steps: 30}";
   EXPECT_EQ(at(run(1, {cosine, "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 15);
-  EXPECT_THAT(refused(1, {"Optimizer.lr.warmup_rate=0.1"}),
-              HasSubstr("needs Optimizer.lr.decay_steps or Engine.max_steps"));
+  const ResolvedCase open_end = run(1, {"Optimizer.lr.warmup_rate=0.1"});
+  EXPECT_EQ(at(open_end, "Optimizer.lr.warmup_steps"), 0);
+  EXPECT_EQ(open_end.config.find("Optimizer.lr.warmup_rate")->as_double(), 0.1);
   EXPECT_THAT(refused(1, {"Optimizer.lr.warmup_rate=0.1", "Optimizer.lr.warmup_steps=3", "Engine.max_steps=250"}),
               HasSubstr("only one"));
 }

@@ -95,7 +95,7 @@ TEST_F(Resolve, TheOpenDivisionAllowsAndRecords) {
 
 TEST_F(Resolve, MutableKeysAndSectionsMayChange) {
   const ResolvedCase found = vendor(
-      "vendor: acme\nGlobal: {local_batch_size: 64}\nEngine: {mix_precision: {enable: true, dtype: bfloat16}}\n"
+      "vendor: acme\nGlobal: {local_batch_size: 64}\nEngine: {mix_precision: {enable: true, dtype: float16}}\n"
       "Model: {dropout: 0}\n");
   EXPECT_EQ(found.division, Division::Closed);
   EXPECT_EQ(found.vendor, "acme");
@@ -104,7 +104,9 @@ TEST_F(Resolve, MutableKeysAndSectionsMayChange) {
   EXPECT_TRUE(found.config.find("Model.dropout")->is_double());
   EXPECT_EQ(found.overrides.size(), 4u);
   EXPECT_EQ(found.config.find("Global.local_batch_size")->origin().layer, "vendor");
-  // A mutable key's namesake is not mutable.
+  // A key whose name only begins like a mutable one is not mutable.
+  home_.write("cases/tiny/case.yaml", tiny_with("    dropout: 0.5\n", "    dropout: 0.5\n    dropout_seed: 1\n"));
+  EXPECT_THAT(refused_vendor("Model: {dropout_seed: 2}\n"), HasSubstr("Model.dropout_seed"));
   EXPECT_THAT(refused_vendor("Global: {local_batch_size: 64, seed: 7}\n"), HasSubstr("Global.seed"));
 }
 
