@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -42,7 +43,9 @@ int report_failure(const Failure& failure, const JobArguments& arguments) {
   if (arguments.output.empty()) return worker_exit_code(failure.kind);
   try {
     // A fresh writer: the job's own may be what failed.
-    RecordWriter records(records_path(arguments));
+    const std::filesystem::path path = records_path(arguments);
+    if (path.has_parent_path()) make_folder(path.parent_path());
+    RecordWriter records(path);
     write_event(records, keys::kFailure, {{"kind", kind_name(failure.kind)}, {"message", valid_utf8(failure.message)}});
   } catch (const std::exception& error) {
     fmt::print(stderr, "assay-worker: the failure could not be recorded: {}\n", error.what());
