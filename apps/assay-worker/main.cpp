@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -42,7 +43,9 @@ int report_failure(const Failure& failure, const JobArguments& arguments) {
   if (arguments.output.empty()) return worker_exit_code(failure.kind);
   try {
     // A fresh writer: the job's own may be what failed.
-    RecordWriter records(records_path(arguments));
+    const std::filesystem::path path = records_path(arguments);
+    if (path.has_parent_path()) make_folder(path.parent_path());
+    RecordWriter records(path);
     write_event(records, keys::kFailure, {{"kind", kind_name(failure.kind)}, {"message", valid_utf8(failure.message)}});
   } catch (const std::exception& error) {
     fmt::print(stderr, "assay-worker: the failure could not be recorded: {}\n", error.what());
@@ -98,6 +101,18 @@ int run(int argc, char** argv) {
   CLI::App* info = app.add_subcommand("info", "this machine and the libraries in use, as JSON");
   info->add_flag("--measure", measure, "measure matrix products and the processor's peak, about a second");
   info->callback([&] { print_info(measure); });
+  ResolveRequest request{.home = std::filesystem::current_path(), .key = {}, .vendor = {}, .plan_file = {}, .sets = {}};
+  std::string case_key;
+  std::vector<std::string> sets;
+  CLI::App* config = app.add_subcommand("config", "the configuration of a case as train and the others read it, JSON");
+  config->add_option("case", case_key, "case key, such as resnet")->required();
+  config->add_option("--home", request.home, "folder that holds cases/ and vendors/");
+  config->add_option("--set", sets, "a.b=value, repeatable")->allow_extra_args(false);
+  config->callback([&] {
+    request.key = CaseKey::parse(case_key);
+    for (const std::string& text : sets) request.sets.emplace_back(text);
+    fmt::print("{}\n", to_pretty(resolve_case(request).worker_json()));
+  });
   app.add_subcommand("models", "the models this worker knows, as JSON")->callback([] {
     fmt::print("{}\n", to_pretty(describe_models()));
   });

@@ -1,6 +1,7 @@
 #include "device/threads.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -61,6 +62,10 @@ ThreadChoice choose_threads(int num_local_ranks) {
 ThreadChoice configure_threads(int num_local_ranks) {
   ThreadChoice choice = choose_threads(num_local_ranks);
   at::set_num_threads(choice.threads);
+  // OpenBLAS asks OpenMP at each call; telling it as well makes what it reports true.
+  if (auto* set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
+    set(choice.threads);
+  }
   return choice;
 }
 

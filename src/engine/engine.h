@@ -22,11 +22,11 @@ inline constexpr char kDamagedCheckpoint[] = "DAMAGED_CHECKPOINT";
 
 struct EngineServices {
   std::filesystem::path checkpoint_folder;  // empty: no checkpoints
-  CheckpointLabel label;
+  CheckpointLabel label{};
   std::optional<Target> target;
   std::vector<EngineObserver*> observers;                       // borrowed
   std::function<bool()> stop_requested = [] { return false; };  // asked after every step
-  Stopwatch started;                                            // when the process, and so the run, began
+  Stopwatch started{};                                          // when the process, and so the run, began
 };
 
 struct Predictions {

@@ -32,9 +32,10 @@ enum class Rule { Sgd, Momentum, Nesterov, Adam, AdamW };
 // What one update needs besides the tensors, already in single precision.
 struct Factors {
   float rate, decay, momentum, beta1, beta2, epsilon;
-  float scale;        // of gradients, from clipping
-  float correction1;  // 1 / (1 - beta1^t)
-  float correction2;  // 1 / (1 - beta2^t)
+  float rest1, rest2;  // 1 - beta, from double: in float 1 - 0.999 is off by 5e-5
+  float scale;         // of gradients, from clipping
+  float correction1;   // 1 / (1 - beta1^t)
+  float correction2;   // 1 / (1 - beta2^t)
 };
 
 struct Span {
@@ -63,8 +64,8 @@ template <Rule R>
       s.first[i] = velocity;
       weight -= f.rate * (R == Rule::Nesterov ? g + f.momentum * velocity : velocity);
     } else {
-      const float m = f.beta1 * s.first[i] + (1 - f.beta1) * g;
-      const float v = f.beta2 * s.second[i] + (1 - f.beta2) * g * g;
+      const float m = f.beta1 * s.first[i] + f.rest1 * g;
+      const float v = f.beta2 * s.second[i] + f.rest2 * g * g;
       s.first[i] = m;
       s.second[i] = v;
       weight -= f.rate * (m * f.correction1) / (__builtin_sqrtf(v * f.correction2) + f.epsilon);
@@ -188,6 +189,8 @@ std::optional<double> Optimizer::step(double learning_rate) {
                   .beta1 = static_cast<float>(options_.beta1),
                   .beta2 = static_cast<float>(options_.beta2),
                   .epsilon = static_cast<float>(options_.epsilon),
+                  .rest1 = static_cast<float>(1.0 - options_.beta1),
+                  .rest2 = static_cast<float>(1.0 - options_.beta2),
                   .scale = static_cast<float>(scale),
                   .correction1 = static_cast<float>(1.0 / (1.0 - std::pow(options_.beta1, t))),
                   .correction2 = static_cast<float>(1.0 / (1.0 - std::pow(options_.beta2, t)))};

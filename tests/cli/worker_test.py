@@ -1,0 +1,319 @@
+"""assay-worker as its parent sees it: files, records, exit codes."""
+import json
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+
+from worker_support import FASHION, SOURCE, WORKER, WorkerTest, case, write_idx
+import subprocess
+import tensor_file
+import unittest
+
+SHORT = {"Engine.max_steps": 12, "Engine.logging_freq": 1, "Engine.eval_freq": None, "Global.local_batch_size": 32,
+         "Data.Eval.dataset.limit": 200, "Data.Test.dataset.limit": 300,
+         "Data.Test.loader.batch_size": 100, "Data.Train.dataset.limit": 2000}
+
+
+class Chain(WorkerTest):
+    """train -> evaluate -> export -> infer, on a few samples."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="assay-worker-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.config = self.write_config(self.folder, case("resnet", **SHORT))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_chain(self):
+        out, _ = self.run_worker("train", self.config, self.path("train"))
+        lines = [line for line in out.splitlines() if line.startswith("[train]")]
+        self.assertEqual(len(lines), 12)
+        self.assertRegex(lines[0], r"^\[train\] epoch: \[0/\d+\], batch: \[1/62\], loss: \d+\.\d{9}, avg_batch_cost: "
+                                   r"\d+\.\d{5} sec, speed: \d+\.\d\d step/s, ips_total: \d+ images/s, ips: \d+ "
+                                   r"images/s, loss_scale: 1\.000000000, learning rate: \d\.\d{5}e-\d\d, found_inf: 0$")
+        result = self.result(self.path("train"))
+        for key in ("e2e_time", "init_time", "raw_train_time", "no_eval_time", "pure_compute_time", "p_whole", "p_train",
+                    "p_core", "final_accuracy", "peak_memory_bytes"):
+            self.assertGreater(result[key], 0, key)
+        self.assertGreaterEqual(result["e2e_time"], result["init_time"] + result["raw_train_time"])
+        self.assertGreater(result["raw_train_time"], result["no_eval_time"])
+        self.assertGreater(result["no_eval_time"], result["pure_compute_time"])
+        self.assertEqual((result["steps"], result["num_samples"], result["unit"]), (12, 384, "images/s"))
+        self.assertIsNone(result["mfu"])
+        self.assertIsNone(result["energy_joules"])
+        self.assertFalse(result["converged"])
+        events = [r["name"] for r in self.records(self.path("train")) if r["type"] == "event"]
+        for event in ("INIT_START", "INIT_END", "TRAIN_START", "EPOCH_BEGIN", "EVALUATE", "TRAIN_END", "FINISHED"):
+            self.assertIn(event, events)
+        types = {r["type"] for r in self.records(self.path("train"))}
+        self.assertEqual(types, {"event", "metadata", "metrics", "environment", "parameters", "result"})
+
+        weights = self.path("train/model.safetensors")
+        self.run_worker("evaluate", self.config, self.path("evaluate"), "--weights", weights)
+        evaluated = self.result(self.path("evaluate"))
+        self.run_worker("export", self.config, self.path("export"), "--weights", weights)
+        with open(self.path("export/export.json")) as file:
+            export = json.load(file)
+        self.assertEqual(export["inputs"], [{"name": "image", "dtype": "float32", "shape": [-1, 1, 28, 28]}])
+        os.rename(weights, weights + ".away")  # the export must be enough
+        self.run_worker("infer", self.config, self.path("infer"), "--model", self.path("export/model.pt"))
+        inferred = self.result(self.path("infer"))
+        self.assertEqual(inferred["final_accuracy"], evaluated["final_accuracy"])
+        self.assertEqual({r["hashes"]["weights"] for r in (result, evaluated, inferred)}, {export["weights_hash"]})
+        self.assertLessEqual(inferred["latency_ms"]["p50"], inferred["latency_ms"]["p99"])
+
+        trained = tensor_file.load(self.path("evaluate/predictions.safetensors"))
+        exported = tensor_file.load(self.path("infer/predictions.safetensors"))
+        self.assertEqual(tuple(trained["logits"].shape), (300, 10))
+        self.assertTrue(trained["labels"].equal(exported["labels"]))
+        self.assertLess((trained["logits"] - exported["logits"]).abs().max().item(), 1e-4)
+        accuracy = (trained["logits"].argmax(1) == trained["labels"]).double().mean().item()
+        self.assertAlmostEqual(accuracy, evaluated["final_accuracy"], places=12)
+
+    def test_records_path_from_the_environment(self):
+        records = self.path("elsewhere/rank0.jsonl")
+        self.run_worker("train", self.config, self.path("train"), env={"ASSAY_RECORDS": records})
+        self.assertTrue(os.path.exists(records))
+        self.assertFalse(os.path.exists(self.path("train/records.jsonl")))
+
+
+class Determinism(WorkerTest):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="assay-worker-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def train(self, name, model="resnet", **sets):
+        folder = os.path.join(self.folder, name)
+        os.mkdir(folder)
+        config = self.write_config(folder, case(model, **{**SHORT, **sets}))
+        self.run_worker("train", config, folder)
+        return self.losses(folder), self.result(folder)["hashes"]["weights"]
+
+    def test_same_seed_same_losses_whatever_the_loader_threads(self):
+        for model in ("resnet", "simplenet"):
+            first = self.train(model + "1", model)
+            self.assertEqual(len(first[0]), 12)
+            self.assertEqual(self.train(model + "2", model), first)
+            self.assertEqual(self.train(model + "3", model, **{"Data.Train.loader.num_workers": 4}), first)
+        self.assertEqual(self.train("none", model, **{"Data.Train.loader.num_workers": 0}), first)
+        self.assertNotEqual(self.train("seed", model, **{"Global.seed": 2}), first)
+
+
+class Interruption(WorkerTest):
+    """A killed or stopped training, started again in the same folder, ends as if nothing had happened."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="assay-worker-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.config = self.write_config(self.folder, case("resnet", **{
+            **SHORT, "Engine.max_steps": 90, "Engine.save_load.save_steps": 7, "Engine.logging_freq": 2}))
+        self.whole = os.path.join(self.folder, "whole")
+        self.run_worker("train", self.config, self.whole)
+
+    def wait_for_step(self, process, step):
+        for line in process.stdout:
+            if line.startswith("[train]"):
+                step -= 2
+                if step <= 0:
+                    return
+
+    def check_same(self, folder):
+        self.run_worker("train", self.config, folder)
+        self.assertEqual(self.result(folder)["hashes"]["weights"], self.result(self.whole)["hashes"]["weights"])
+        self.assertEqual(self.losses(folder), self.losses(self.whole))
+        self.assertEqual(self.result(folder)["final_accuracy"], self.result(self.whole)["final_accuracy"])
+        self.assertEqual(self.result(folder)["num_samples"], self.result(self.whole)["num_samples"])
+
+    def test_kill(self):
+        folder = os.path.join(self.folder, "killed")
+        choose = random.Random(4)
+        for _ in range(3):
+            process = self.start("train", self.config, folder)
+            self.wait_for_step(process, choose.randint(3, 25))
+            time.sleep(choose.random() * 0.1)
+            process.kill()
+            process.communicate()
+        self.check_same(folder)
+        resumed = [r["data"]["global_step"] for r in self.records(folder) if r.get("name") == "RESUMED"]
+        self.assertTrue(resumed)
+        self.assertTrue(all(step > 0 for step in resumed))
+
+    def test_sigterm_saves_and_is_resumable(self):
+        folder = os.path.join(self.folder, "stopped")
+        process = self.start("train", self.config, folder)
+        self.wait_for_step(process, 11)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("the same command continues", err)
+        self.assertEqual(self.records(folder)[-1]["data"]["kind"], "interrupted")
+        self.check_same(folder)
+
+    def test_damaged_checkpoints_are_named_and_skipped(self):
+        folder = os.path.join(self.folder, "damaged")
+        shutil.copytree(self.whole, folder)
+        os.remove(os.path.join(folder, "records.jsonl"))
+        newest = max(os.listdir(os.path.join(folder, "checkpoints")), key=lambda name: int(name.split("_")[3]))
+        path = os.path.join(folder, "checkpoints", newest, "model.safetensors")
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\xff")
+        self.run_worker("train", self.config, folder)
+        records = self.records(folder)
+        damaged = [r["data"] for r in records if r.get("name") == "DAMAGED_CHECKPOINT"]
+        self.assertEqual(len(damaged), 1)
+        self.assertIn(newest, damaged[0]["reason"])
+        self.assertEqual([r["data"]["global_step"] for r in records if r.get("name") == "RESUMED"], [84])
+        self.assertEqual(self.result(folder)["hashes"]["weights"], self.result(self.whole)["hashes"]["weights"])
+
+    def test_a_finished_training_is_not_repeated(self):
+        folder = os.path.join(self.folder, "again")
+        shutil.copytree(self.whole, folder)
+        out, _ = self.run_worker("train", self.config, folder)
+        self.assertNotIn("[train]", out)
+        self.assertEqual(self.result(folder)["final_accuracy"], self.result(self.whole)["final_accuracy"])
+
+    def test_another_configuration_in_the_same_folder_is_refused(self):
+        other = case("resnet", **{**SHORT, "Optimizer.lr.learning_rate": 0.01})
+        _, err = self.run_worker("train", self.write_config(self.folder, other), self.whole, code=2)
+        self.assertIn("another configuration", err)
+
+
+class Failures(WorkerTest):
+    """Each failure has its exit code, one message on standard error, and a FAILURE record."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="assay-worker-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.output = os.path.join(self.folder, "out")
+
+    def fails(self, code, kind, config, *texts, command="train", arguments=(), env=None):
+        shutil.rmtree(self.output, ignore_errors=True)
+        path = config if isinstance(config, str) else self.write_config(self.folder, config)
+        _, err = self.run_worker(command, path, self.output, *arguments, env=env, code=code)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        for text in texts:
+            self.assertIn(text, err)
+        record = self.records(self.output)[-1]
+        self.assertEqual((record["name"], record["data"]["kind"]), ("FAILURE", kind))
+        self.assertFalse(os.path.exists(os.path.join(self.output, "model.safetensors")))
+        return err
+
+    def test_config(self):
+        config = case("resnet", **SHORT)
+        config["config"]["Model"]["widht"] = 3
+        self.fails(2, "config", config, "Model.widht", "width")
+        config = case("resnet", **SHORT)
+        config["config"]["Engine"]["max_steps"] = "ten"
+        self.fails(2, "config", config, "Engine.max_steps", "ten")
+        self.fails(2, "config", case("resnet", **SHORT), "WORLD_SIZE=2", env={"WORLD_SIZE": "2"})
+        self.fails(2, "config", case("resnet", **SHORT), "ASSAY_THREADS", env={"ASSAY_THREADS": "many"})
+
+    def test_config_file(self):
+        path = os.path.join(self.folder, "broken.json")
+        self.fails(10, "data", path, path)
+        for text in ("", "{", "[]", "7", '{"case": "resnet"}'):
+            with open(path, "w") as file:
+                file.write(text)
+            shutil.rmtree(self.output, ignore_errors=True)
+            process = self.start("train", path, self.output)
+            _, err = process.communicate(timeout=60)
+            self.assertIn(process.returncode, (2, 10), err)
+            self.assertIn(path, err)
+
+    def data_folder(self):
+        folder = os.path.join(self.folder, "data")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(FASHION, folder)
+        return folder
+
+    def test_data(self):
+        missing = case("resnet", **{**SHORT, "Data.Train.dataset.input_dir": "/no/such/folder"})
+        self.fails(10, "data", missing, "/no/such/folder")
+        folder = self.data_folder()
+        config = case("resnet", **{**SHORT, "Data.Train.dataset.input_dir": folder})
+        labels = os.path.join(folder, "train-labels-idx1-ubyte.gz")
+        os.truncate(labels, os.path.getsize(labels) // 2)
+        self.fails(10, "data", config, labels)
+        config["division"] = "open"
+        self.fails(10, "data", config, labels, "ends too early")
+        write_idx(labels, [59999], bytes(59999))
+        self.fails(10, "data", config, labels, "60000 images", "59999 labels")
+        write_idx(labels, [60000], bytes(59999) + b"\x0a")
+        self.fails(10, "data", config, labels, "label 10")
+        os.remove(labels)
+        self.fails(10, "data", config, labels, "no such file")
+
+    def test_other_data_than_declared(self):
+        folder = self.data_folder()
+        write_idx(os.path.join(folder, "train-labels-idx1-ubyte.gz"), [60000], bytes(60000))
+        config = case("resnet", **{**SHORT, "Data.Train.dataset.input_dir": folder})
+        config["division"] = "closed"
+        self.fails(10, "data", config, "SHA-256")
+
+    def test_non_finite(self):
+        config = case("simplenet", **{**SHORT, "Optimizer.name": "SGD", "Optimizer.lr.name": "constant",
+                                      "Optimizer.lr.learning_rate": 1e9})
+        err = self.fails(12, "non_finite", config, "step", "learning rate")
+        self.assertRegex(err, r"at step [2-9]")
+
+    def test_out_of_memory(self):
+        config = case("simplenet", **SHORT)
+        config["config"]["Model"]["image_size"] = 16384  # five matrices of 1 GB, and their gradients
+        path = self.write_config(self.folder, config)
+        shutil.rmtree(self.output, ignore_errors=True)
+        process = subprocess.run(["prlimit", "--as=2500000000", WORKER, "train", "--config", path, "--output",
+                                  self.output], capture_output=True, text=True, timeout=120)
+        self.assertEqual(process.returncode, 11, process.stderr)
+        self.assertIn("out of memory", process.stderr)
+        self.assertEqual(self.records(self.output)[-1]["data"]["kind"], "out_of_memory")
+
+    def test_weights_and_models(self):
+        config = case("resnet", **SHORT)
+        path = os.path.join(self.folder, "weights")
+        with open(path, "wb") as file:
+            file.write(b"\x00" * 100)
+        for command, argument in (("evaluate", "--weights"), ("export", "--weights"), ("infer", "--model")):
+            self.fails(10, "data", config, path, command=command, arguments=(argument, path))
+            self.fails(10, "data", config, "absent", command=command, arguments=(argument, path + ".absent"))
+
+    def test_weights_of_another_model(self):
+        self.run_worker("train", self.write_config(self.folder, case("simplenet", **{**SHORT, "Engine.max_steps": 1})),
+                        os.path.join(self.folder, "simplenet"))
+        weights = os.path.join(self.folder, "simplenet/model.safetensors")
+        self.fails(10, "data", case("resnet", **SHORT), weights, command="evaluate", arguments=("--weights", weights))
+
+    def test_usage(self):
+        for arguments in ([], ["trian"], ["train"], ["train", "--config"], ["evaluate", "--config", "x", "--output", "y"]):
+            process = subprocess.run([WORKER, *arguments], capture_output=True, text=True)
+            self.assertEqual(process.returncode, 2, process.stderr)
+        process = subprocess.run([WORKER, "--help"], capture_output=True, text=True)
+        self.assertEqual(process.returncode, 0)
+
+
+class Answers(unittest.TestCase):
+    def test_info_and_models(self):
+        info = json.loads(subprocess.run([WORKER, "info", "--measure"], check=True, capture_output=True).stdout)
+        self.assertTrue(info["blas"]["openblas"])
+        self.assertGreater(info["blas"]["sgemm_gflops"], 0)
+        self.assertGreater(info["cpu"]["fma_gflops"], 0)
+        models = json.loads(subprocess.run([WORKER, "models"], check=True, capture_output=True).stdout)
+        folders = sorted(entry.name for entry in os.scandir(os.path.join(SOURCE, "src/models")) if entry.is_dir())
+        self.assertEqual(sorted(model["name"] for model in models), folders)
+
+    def test_waiting_threads_sleep_unless_the_user_says_otherwise(self):
+        def shown(**extra):
+            env = {k: v for k, v in os.environ.items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+            output = subprocess.run([WORKER, "--version"], check=True, capture_output=True, text=True,
+                                    env={**env, "OMP_DISPLAY_ENV": "verbose", **extra})
+            return output.stderr
+        self.assertIn("GOMP_SPINCOUNT = '0'", shown())
+        self.assertIn("GOMP_SPINCOUNT = '1234'", shown(GOMP_SPINCOUNT="1234"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "base/error.h"
+#include "device/allocator.h"
+#include "device/blas.h"
+#include "device/cpu.h"
+#include "device/info.h"
+#include "device/nvml.h"
+#include "device/threads.h"
+
+namespace assay {
+namespace {
+
+TEST(Threads, AllUsableCoresUnlessToldOtherwise) {
+  ::unsetenv("ASSAY_THREADS");
+  EXPECT_EQ(choose_threads(1).threads, usable_cores());
+  EXPECT_EQ(choose_threads(100000).threads, 1);
+  ::setenv("ASSAY_THREADS", "3", 1);
+  EXPECT_EQ(choose_threads(1).threads, 3);
+  for (const char* wrong : {"0", "-1", "two", "1.5", "99999"}) {
+    ::setenv("ASSAY_THREADS", wrong, 1);
+    EXPECT_THROW(choose_threads(1), ConfigError) << wrong;
+  }
+  ::unsetenv("ASSAY_THREADS");
+}
+
+TEST(Threads, LibtorchAndBlasFollow) {
+  const int before = at::get_num_threads();
+  ::setenv("ASSAY_THREADS", "1", 1);
+  configure_threads(1);
+  EXPECT_EQ(at::get_num_threads(), 1);
+  EXPECT_EQ(blas_info().threads, 1);
+  ::unsetenv("ASSAY_THREADS");
+  at::set_num_threads(before);
+}
+
+TEST(Allocator, BlocksAreLittleLargerThanAskedFor) {
+  size_t previous = 0;
+  for (size_t bytes = 1; bytes < (size_t{1} << 34); bytes += bytes / 7 + 1) {
+    const size_t size = block_size(bytes);
+    ASSERT_GE(size, bytes);
+    ASSERT_GE(size, previous) << bytes;
+    ASSERT_EQ(size % 64, 0u);
+    ASSERT_LE(size, std::max<size_t>(bytes + bytes / 8 + 64, 64)) << bytes;
+    ASSERT_EQ(block_size(size), size);
+    previous = size;
+  }
+}
+
+TEST(Allocator, ReusesAndCountsMemory) {
+  install_caching_allocator();
+  install_caching_allocator();
+  ASSERT_TRUE(caching_allocator_installed());
+  const AllocatorStats before = allocator_stats();
+  void* first = nullptr;
+  {
+    const at::Tensor tensor = at::zeros({1000, 1000});
+    first = tensor.data_ptr();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+    EXPECT_GE(allocator_stats().in_use_bytes, before.in_use_bytes + 4'000'000);
+  }
+  EXPECT_EQ(allocator_stats().in_use_bytes, before.in_use_bytes);
+  EXPECT_GE(allocator_stats().peak_bytes, 4'000'000);
+  EXPECT_EQ(at::empty({1000, 1000}).data_ptr(), first);
+  release_cached_memory();
+  EXPECT_EQ(allocator_stats().cached_bytes, 0);
+}
+
+TEST(Allocator, ThreadsMayShareIt) {
+  install_caching_allocator();
+  const int64_t before = allocator_stats().in_use_bytes;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 1; i < 500; ++i) {
+        at::Tensor tensor = at::empty({i % 17 + 1, 64});
+        tensor.data_ptr<float>()[0] = static_cast<float>(t);
+        if (tensor.data_ptr<float>()[0] != static_cast<float>(t)) std::abort();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(allocator_stats().in_use_bytes, before);
+}
+
+TEST(Allocator, TooMuchIsOutOfMemory) {
+  install_caching_allocator();
+  EXPECT_THROW(at::empty({int64_t{1} << 50}), OutOfMemoryError);
+}
+
+TEST(Cpu, IsDescribed) {
+  const CpuInfo info = cpu_info();
+  EXPECT_FALSE(info.model.empty());
+  EXPECT_GE(info.logical_cores, info.usable_cores);
+  EXPECT_GT(info.memory_bytes, 100'000'000);
+  EXPECT_GT(peak_resident_bytes().value(), 10'000'000);
+}
+
+TEST(Cpu, RatesAreOfTheRightOrder) {
+  const double one = measure_fma_gflops(1, 0.05);
+  EXPECT_GT(one, 1);
+  EXPECT_LT(one, 1000);
+  EXPECT_GT(measure_sgemm_gflops(0.05), 0.5);
+}
+
+TEST(Blas, IsOpenBlasWithOpenMp) {
+  const BlasInfo info = blas_info();
+  EXPECT_TRUE(info.openblas);
+  EXPECT_NE(info.library.find("openblas"), std::string::npos);
+  EXPECT_EQ(info.parallel, 2);
+  EXPECT_EQ(info.problem, "");
+}
+
+TEST(Nvml, AbsentOrForeignLibrariesAreCleanAnswers) {
+  const NvmlReport absent = query_nvml("libno-such-library.so.1");
+  EXPECT_EQ(absent.state, NvmlReport::State::LibraryAbsent);
+  EXPECT_TRUE(absent.devices.empty());
+  const NvmlReport foreign = query_nvml("libz.so.1");
+  EXPECT_EQ(foreign.state, NvmlReport::State::NoDriver);
+  EXPECT_NE(foreign.detail.find("lacks"), std::string::npos);
+}
+
+TEST(Info, HasEveryGroupAndNullsForWhatWasNotMeasured) {
+  const Json info = machine_info(false);
+  for (const char* group :
+       {"worker", "compiler", "libtorch", "onednn", "gloo", "blas", "cpu", "memory", "malloc", "threads", "devices"}) {
+    EXPECT_TRUE(info.contains(group)) << group;
+  }
+  EXPECT_TRUE(info["blas"]["sgemm_gflops"].is_null());
+  EXPECT_TRUE(info["cpu"]["fma_gflops"].is_null());
+  EXPECT_GT(machine_info(true)["blas"]["sgemm_gflops"].get<double>(), 0);
+}
+
+}  // namespace
+}  // namespace assay

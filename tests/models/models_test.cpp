@@ -1,0 +1,213 @@
+// The contract every registered model keeps, and each against its twin in plain PyTorch.
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include "../engine/peer.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "config/case.h"
+#include "config/worker_config.h"
+#include "deploy/export.h"
+#include "deploy/predictor.h"
+#include "engine/engine.h"
+#include "engine/tensor_file.h"
+#include "models/registry.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kBatch = 16;
+constexpr int64_t kBatches = 10;
+
+struct Images {
+  torch::Tensor image;  // [S, B, ...]
+  torch::Tensor label;  // [S, B]
+};
+
+Images random_images(const Module& module) {
+  std::vector<int64_t> shape = module.input_spec().at(0).shape;
+  shape[0] = kBatch;
+  shape.insert(shape.begin(), kBatches);
+  torch::manual_seed(5);
+  return {torch::randn(shape), torch::randint(10, {kBatches, kBatch})};
+}
+
+std::unique_ptr<Module> default_model(const std::string& name, uint64_t seed = 9) {
+  torch::manual_seed(seed);
+  const Json section = {{"name", name}};
+  return make_module(Reader(section, "Model"));
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const ModelEntry& entry : models()) names.push_back(entry.name);
+  return names;
+}
+
+class EveryModel : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Registered, EveryModel, testing::ValuesIn(model_names()),
+                         [](const auto& info) { return info.param; });
+
+double relative_difference(const torch::Tensor& a, const torch::Tensor& b) {
+  const double scale = b.abs().max().item<double>();
+  return (a - b).abs().max().item<double>() / (scale > 0 ? scale : 1);
+}
+
+TEST_P(EveryModel, AgreesWithItsTwin) {
+  const auto module = default_model(GetParam());
+  const Images data = random_images(*module);
+  const TempFolder folder("twin");
+  save_tensors(folder.path() / "weights.safetensors", state_of(module->model()));
+  save_tensors(folder.path() / "data.safetensors", {{"image", data.image}, {"label", data.label}});
+  run_peer(GetParam() + ".py", folder.path());
+  const auto twin = load_tensors(folder.path() / "twin.safetensors").tensors;
+
+  const auto batch = [&](int64_t i) {
+    return module->pretreating_batch({{data.image[i].clone(), data.label[i]}, kBatch});
+  };
+  module->model().eval();
+  EXPECT_LT(relative_difference(module->forward(inputs_of(batch(0))).detach(), twin.at("output")), 1e-5);
+
+  module->model().train();
+  module->backward(module->training_step(batch(0)));
+  for (const auto& item : module->model().named_parameters()) {
+    EXPECT_LT(relative_difference(item.value().grad(), twin.at("gradient." + item.key())), 1e-5) << item.key();
+  }
+
+  load_into(module->model(), load_tensors(folder.path() / "weights.safetensors").tensors, "weights");
+  Optimizer::Options options;
+  options.name = "Momentum";
+  options.weight_decay = 5e-4;
+  const auto optimizer = module->configure_optimizers(options);
+  optimizer->clear_grad();
+  for (int64_t i = 0; i < kBatches; ++i) {
+    const torch::Tensor loss = module->training_step(batch(i));
+    module->backward(loss);
+    optimizer->step(0.05);
+    optimizer->clear_grad();
+    const double expected = twin.at("losses")[i].item<double>();
+    EXPECT_NEAR(loss.item<double>(), expected, 1e-4 * expected) << "step " << i;
+  }
+  for (const auto& [name, tensor] : state_of(module->model())) {
+    EXPECT_LT(relative_difference(tensor.detach(), twin.at("trained." + name)), 1e-3) << name;
+  }
+}
+
+TEST_P(EveryModel, SameSeedSameWeights) {
+  const std::string hash = hash_of(state_of(default_model(GetParam())->model()));
+  EXPECT_EQ(hash_of(state_of(default_model(GetParam())->model())), hash);
+  EXPECT_NE(hash_of(state_of(default_model(GetParam(), 10)->model())), hash);
+}
+
+TEST_P(EveryModel, SavesAndLoads) {
+  const TempFolder folder("model");
+  const auto module = default_model(GetParam());
+  save_tensors(folder.path() / "weights", state_of(module->model()));
+  const auto other = default_model(GetParam(), 10);
+  load_into(other->model(), load_tensors(folder.path() / "weights").tensors, "weights");
+  EXPECT_EQ(hash_of(state_of(other->model())), hash_of(state_of(module->model())));
+}
+
+TEST_P(EveryModel, ExportComputesTheSameAndPythonReadsIt) {
+  const TempFolder folder("export");
+  const auto module = default_model(GetParam());
+  const Images data = random_images(*module);
+  for (int64_t i = 0; i < 3; ++i) module->training_step({{data.image[i], data.label[i]}, kBatch});  // moves statistics
+  const ExportInfo info = export_torchscript(*module, folder.path() / "model.pt", GetParam());
+  EXPECT_EQ(info.weights_hash, hash_of(state_of(module->model())));
+  EXPECT_TRUE(fs::exists(folder.path() / "export.json"));
+
+  Predictor predictor(folder.path() / "model.pt");
+  EXPECT_EQ(predictor.info().weights_hash, info.weights_hash);
+  module->model().eval();
+  const torch::NoGradGuard no_grad;
+  for (const int64_t count : {1, 7, 16}) {
+    const torch::Tensor image = data.image[0].narrow(0, 0, count);
+    const torch::Tensor expected = module->forward({image});
+    EXPECT_LT(relative_difference(predictor.run({image}), expected), 1e-5) << "batch " << count;
+  }
+  save_tensors(folder.path() / "input.safetensors", {{"image", data.image[0]}});
+  save_tensors(folder.path() / "expected.safetensors", {{"output", module->forward({data.image[0]})}});
+  run_peer("load_export.py", folder.path());
+
+  EXPECT_THROW(predictor.run({data.image[0].to(torch::kDouble)}), DataError);
+  EXPECT_THROW(predictor.run({torch::zeros({3, 5})}), DataError);
+  EXPECT_THROW(predictor.run({}), DataError);
+}
+
+TEST_P(EveryModel, ItsCaseFitsIt) {
+  const ResolvedCase resolved = resolve_case(
+      {.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(GetParam()), .vendor = {}, .plan_file = {}, .sets = {}});
+  const WorkerConfig config = worker_config_of(resolved.worker_json());
+  EXPECT_GE(read_engine_options(config).num_epochs, 1);
+  EXPECT_GT(num_parameters(*make_module(config.section("Model"))), 0);
+}
+
+TEST_P(EveryModel, UnknownAndSillyOptionsAreRefused) {
+  const auto refuses = [&](const std::string& key, const Json& value) {
+    Json section = {{"name", GetParam()}};
+    section[key] = value;
+    EXPECT_THROW(make_module(Reader(section, "Model")), ConfigError) << key << " " << value;
+  };
+  refuses("no_such_option", 1);
+  refuses("num_classes", 0);
+  refuses("num_classes", "ten");
+  refuses("image_size", -3);
+}
+
+TEST(Models, ParameterCountsByTheFormula) {
+  EXPECT_EQ(num_parameters(*default_model("simplenet")), 4 * (784 * 784 + 784) + 784 * 10 + 10);
+  const auto block = [](int64_t in, int64_t out, bool shortcut) {
+    return 9 * in * out + 9 * out * out + 4 * out + (shortcut ? in * out + 2 * out : 0);
+  };
+  EXPECT_EQ(num_parameters(*default_model("resnet")),
+            9 * 16 + 2 * 16 + block(16, 16, false) + block(16, 32, true) + block(32, 64, true) + 64 * 10 + 10);
+}
+
+TEST(Models, AWrongNameGetsASuggestion) {
+  const Json section = {{"name", "resnt"}};
+  try {
+    make_module(Reader(section, "Model"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'resnet'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Models, AreDescribed) {
+  const Json list = describe_models();
+  ASSERT_EQ(list.size(), models().size());
+  for (const Json& model : list) {
+    EXPECT_GT(model.at("num_parameters").get<int64_t>(), 0);
+    EXPECT_FALSE(model.at("options").empty());
+  }
+}
+
+TEST(Predictor, RefusesWhatIsNotAnExport) {
+  const TempFolder folder("export");
+  const fs::path path = folder.path() / "model.pt";
+  EXPECT_THROW(Predictor{path}, DataError);
+  write_file_atomic(path, "not a model");
+  EXPECT_THROW(Predictor{path}, DataError);
+  const auto module = default_model("resnet");
+  export_torchscript(*module, path, "resnet");
+  const std::string whole = read_file(path);
+  for (const double share : {0.01, 0.5, 0.99}) {
+    write_file_atomic(path, whole.substr(0, static_cast<size_t>(share * static_cast<double>(whole.size()))));
+    EXPECT_THROW(Predictor{path}, DataError) << share;
+  }
+  torch::jit::Module plain("plain");
+  plain.define("def forward(self, x):\n  return x\n");
+  plain.save(path.string());
+  EXPECT_THROW(Predictor{path}, DataError);
+}
+
+TEST(Predictor, PercentilesInterpolate) {
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 0), 1);
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 1), 4);
+  EXPECT_DOUBLE_EQ(percentile({7}, 0.99), 7);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,24 @@
+"""The twin of src/models/simplenet in plain PyTorch."""
+import torch
+
+import twin
+
+
+class SimpleNet(torch.nn.Module):
+    def __init__(self, image_size=784, num_classes=10):
+        super().__init__()
+        self.fc1 = torch.nn.Linear(image_size, image_size)
+        self.fc2 = torch.nn.Linear(image_size, image_size)
+        self.fc3 = torch.nn.Linear(image_size, image_size)
+        self.fc4 = torch.nn.Linear(image_size, image_size)
+        self.fc5 = torch.nn.Linear(image_size, num_classes)
+
+    def forward(self, image):
+        x = image.flatten(1)
+        for layer in (self.fc1, self.fc2, self.fc3, self.fc4, self.fc5):
+            x = layer(x)
+        return x
+
+
+if __name__ == "__main__":
+    twin.run(SimpleNet)

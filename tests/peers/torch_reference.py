@@ -1,0 +1,76 @@
+"""PyTorch's own schedules and optimizers, for our tests: writes reference.safetensors into the folder given.
+
+schedule.<name>: the learning rate of each of STEPS updates. optimizer.<name>: the weight after each of 20 updates with
+the gradients g[t][i] = sin(0.3 * t + i) and the first weights w[i] = cos(i), i = 0..9.
+"""
+import math
+import os
+import sys
+
+import torch
+from torch.optim import lr_scheduler
+
+import tensor_file
+
+STEPS, WARMUP = 50, 8
+
+
+def rates(make):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))], lr=0.5)
+    schedule = make(optimizer)
+    values = []
+    for _ in range(STEPS):
+        values.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def after_warmup(make):
+    def both(optimizer):
+        rise = lr_scheduler.LambdaLR(optimizer, lambda t: (t + 1) / WARMUP)
+        return lr_scheduler.SequentialLR(optimizer, [rise, make(optimizer)], milestones=[WARMUP])
+
+    return both
+
+
+def updates(make):
+    index = torch.arange(10, dtype=torch.float32)
+    weight = torch.nn.Parameter(torch.cos(index).reshape(2, 5))
+    optimizer = make([weight])
+    values = []
+    for t in range(20):
+        weight.grad = torch.sin(0.3 * t + index).reshape(2, 5)
+        if make is CLIPPED:
+            torch.nn.utils.clip_grad_norm_([weight], 1.0)
+        optimizer.step()
+        values.append(weight.detach().clone())
+    return torch.stack(values)
+
+
+def CLIPPED(parameters):
+    return torch.optim.SGD(parameters, lr=0.1)
+
+
+schedules = {
+    "constant": lambda o: lr_scheduler.LambdaLR(o, lambda t: 1.0),
+    "cosine": lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS, eta_min=0.01),
+    "linear": lambda o: lr_scheduler.LinearLR(o, 1.0, 0.02, STEPS),
+    "multistep": lambda o: lr_scheduler.MultiStepLR(o, [10, 30], 0.2),
+    "one_cycle": lambda o: lr_scheduler.OneCycleLR(o, 0.5, STEPS, pct_start=0.3, cycle_momentum=False),
+    "one_cycle_short": lambda o: lr_scheduler.OneCycleLR(o, 0.5, STEPS, pct_start=0.04, cycle_momentum=False),
+    "warm_cosine": after_warmup(lambda o: lr_scheduler.LambdaLR(
+        o, lambda t: (1 + math.cos(math.pi * t / (STEPS - WARMUP))) / 2)),
+    "warm_linear": after_warmup(lambda o: lr_scheduler.LambdaLR(o, lambda t: 1 - t / (STEPS - WARMUP))),
+}
+optimizers = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.05, weight_decay=0.01),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.05, weight_decay=0.01),
+    "clipped": CLIPPED,
+}
+result = {"schedule." + name: rates(make) for name, make in schedules.items()}
+result.update({"optimizer." + name: updates(make) for name, make in optimizers.items()})
+tensor_file.save(os.path.join(sys.argv[1], "reference.safetensors"), result)
