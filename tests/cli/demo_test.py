@@ -25,7 +25,7 @@ class Demo(CliTest):
                 self.assertTrue((run / "steps" / step / name).stat().st_size > 0, f"{step}/{name}")
         result = json.loads((run / "result.json").read_text())
         self.assertEqual(result["outcome"], "Pass")
-        accuracy = [r["final_accuracy"] for r in result["case_results"] if r.get("final_accuracy") is not None]
+        accuracy = [r["final_accuracy"] for r in result["results"] if r.get("final_accuracy") is not None]
         self.assertTrue(accuracy and all(0.90 <= a < 1 for a in accuracy), accuracy)
         suite = xml.parse(run / "junit.xml").getroot()
         self.assertTrue(list(suite.iter("testcase")))

@@ -105,7 +105,7 @@ class Records(CliTest):
         for key in ["train.ips", "train.lr", "train.data_time", "train.fp_time", "train.bp_time", "train.grad_time",
                     "train.compute_time", "global_step"]:
             self.assertIn(key, metrics[-1])
-        result = json.loads((run / "result.json").read_text())["case_results"][0]
+        result = json.loads((run / "result.json").read_text())["results"][0]
         for key in ["e2e_time", "init_time", "raw_train_time", "no_eval_time", "pure_compute_time", "p_whole", "p_train",
                     "p_core", "peak_memory_bytes"]:
             self.assertGreater(result[key], 0, key)
