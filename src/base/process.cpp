@@ -197,6 +197,7 @@ Process::~Process() {
   signal_tree(tree_mark_, pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  kill_tree(tree_mark_);  // returns when the rest of the tree is gone too
 }
 
 std::optional<ExitStatus> Process::poll() {
@@ -291,21 +292,40 @@ CapturedOutput capture(const ProcessOptions& options, std::optional<double> time
   return result;
 }
 
+namespace {
+
+// Kernel threads and zombies have no environment, and never will.
+bool has_memory(const std::filesystem::path& process) {
+  std::ifstream file(process / "statm");
+  long pages = 0;
+  return (file >> pages) && pages > 0;
+}
+
+// The environment of a process, entries separated by NUL; empty when we may not read it or it has ended. In the middle of
+// an exec the kernel shows an empty one for a moment, and a process must not be overlooked for that.
+std::string environment_of(const std::filesystem::path& process) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    std::ifstream file(process / "environ", std::ios::binary);
+    if (!file) return "";
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    if (!text.empty() || !has_memory(process)) return text;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return "";
+}
+
+}  // namespace
+
 std::vector<pid_t> find_tree(const std::string& tree_mark) {
-  const std::string wanted = std::string(kTreeVariable) + "=" + tree_mark;
+  // Between two NULs, so that no other variable ends like it and no other mark begins like it.
+  const std::string wanted = std::string(1, '\0') + kTreeVariable + "=" + tree_mark + '\0';
   std::vector<pid_t> found;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const auto pid = parse_int(entry.path().filename().string());
     if (!pid || *pid == ::getpid()) continue;
-    std::ifstream file(entry.path() / "environ", std::ios::binary);
-    std::string variable;
-    while (std::getline(file, variable, '\0')) {
-      if (variable == wanted) {
-        found.push_back(static_cast<pid_t>(*pid));
-        break;
-      }
-    }
+    const std::string environment = '\0' + environment_of(entry.path());
+    if (environment.find(wanted) != std::string::npos) found.push_back(static_cast<pid_t>(*pid));
   }
   return found;
 }

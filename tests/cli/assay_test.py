@@ -49,7 +49,7 @@ class Mistakes(CliTest):
 
     def test_configuration(self):
         self.check("train", "resnte", says="did you mean 'resnet'?")
-        self.check("train", "resnet", "--set", "Engine.max_step=3", says=["Engine.max_step", "did you mean 'max_steps'?"])
+        self.check("train", "resnet", "--set", "Engine.max_step=3", says="did you mean 'Engine.max_steps'?")
         self.check("train", "resnet", "--set", "Engine.max_steps=ten", says=["Engine.max_steps", "ten"])
         self.check("train", "resnet", "--set", "nonsense", says="nonsense")
         self.check("train", "resnet", "--autocast", "maybe", says="--autocast must be")
