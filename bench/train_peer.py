@@ -41,8 +41,7 @@ def main():
     else:
         from resnet import ResNet
         network = ResNet().to(memory_format=torch.channels_last)
-        optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True,
-                                    foreach=False)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.02, foreach=False)
     network.train()
     order = torch.randperm(len(images))
     batch, started, done = arguments.batch, None, 0
