@@ -77,11 +77,12 @@ class Kill(CliTest):
 class Interrupt(CliTest):
     def test_ctrl_c_stops_cleanly_and_resumes(self):
         for number in (signal.SIGINT, signal.SIGTERM):
+            earlier = self.runs()
             process = self.start("demo", *SHORT)
             deadline = time.time() + 60
             while time.time() < deadline:
-                logs = list(self.folder.glob("runs/2*/steps/1-train/records.jsonl"))
-                if logs and b"train.loss" in max(logs).read_bytes():
+                new = [run / "steps/1-train/records.jsonl" for run in self.runs() if run not in earlier]
+                if new and new[0].exists() and b"train.loss" in new[0].read_bytes():
                     break
                 time.sleep(0.05)
             process.send_signal(number)

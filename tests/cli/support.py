@@ -37,8 +37,13 @@ class CliTest(unittest.TestCase):
         """Starts assay in the background."""
         process = subprocess.Popen([ASSAY, *map(str, arguments)], cwd=self.folder, env=self.environment(**env),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.addCleanup(self.end, process)
         return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
     def runs(self):
         folder = self.folder / "runs"
