@@ -77,8 +77,8 @@ void run_infer(Job& job) {
                {"p99", percentile(r.latencies_s, 0.99) * kMilliseconds}};
   }
   const auto samples = static_cast<double>(r.num_samples);
-  fmt::print("[infer] accuracy: {:.4f}, samples: {}, throughput: {:.0f} samples/s\n", r.accuracy, r.num_samples,
-             samples / r.compute_s);
+  fmt::print("[infer] accuracy: {:.4f}, samples: {}, throughput: {:.0f} {}/s\n", r.accuracy, r.num_samples,
+             samples / r.compute_s, predictor.info().sample_unit);
   job.write_result({{keys::kE2eTime, job.started().seconds()},
                     {keys::kInitTime, init_s},
                     {keys::kFinalAccuracy, r.accuracy},
@@ -87,7 +87,7 @@ void run_infer(Job& job) {
                     {"num_samples", r.num_samples},
                     {keys::kThroughputWhole, samples / r.whole_s},
                     {keys::kThroughputCore, samples / r.compute_s},
-                    {keys::kThroughputUnit, "images/s"},
+                    {keys::kThroughputUnit, predictor.info().sample_unit + "/s"},
                     {"latency_ms", latency},
                     {"latency_batch_size", r.batch_size},
                     {keys::kPeakMemory, measured(peak_resident_bytes())},

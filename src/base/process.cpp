@@ -301,8 +301,8 @@ bool has_memory(const std::filesystem::path& process) {
   return (file >> pages) && pages > 0;
 }
 
-// The environment of a process, entries separated by NUL; empty when we may not read it or it has ended. In the middle of
-// an exec the kernel shows an empty one for a moment, and a process must not be overlooked for that.
+// The environment of a process, entries separated by NUL; empty when we may not read it or it has ended. In the middle
+// of an exec the kernel shows an empty one for a moment, and a process must not be overlooked for that.
 std::string environment_of(const std::filesystem::path& process) {
   for (int attempt = 0; attempt < 50; ++attempt) {
     std::ifstream file(process / "environ", std::ios::binary);

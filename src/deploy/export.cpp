@@ -97,8 +97,11 @@ Json to_json(const ExportInfo& info) {
   for (const InputSpec& spec : info.inputs) {
     inputs.push_back({{"name", spec.name}, {"dtype", type_text(spec.dtype)}, {"shape", spec.shape}});
   }
-  Json json = {
-      {"format", "torchscript"}, {"case", info.case_name}, {"weights_hash", info.weights_hash}, {"inputs", inputs}};
+  Json json = {{"format", "torchscript"},
+               {"case", info.case_name},
+               {"weights_hash", info.weights_hash},
+               {"inputs", inputs},
+               {"sample_unit", info.sample_unit}};
   if (!info.file_hash.empty()) json["sha256"] = info.file_hash;
   return json;
 }
@@ -109,6 +112,7 @@ ExportInfo export_info_of(const Json& json, const std::string& where) {
     info.case_name = json.at("case").get<std::string>();
     info.weights_hash = json.at("weights_hash").get<std::string>();
     info.file_hash = json.value("sha256", "");
+    info.sample_unit = json.at("sample_unit").get<std::string>();
     for (const Json& input : json.at("inputs")) {
       info.inputs.push_back({.name = input.at("name").get<std::string>(),
                              .dtype = kTypes.at(input.at("dtype").get<std::string>()),
@@ -127,6 +131,7 @@ ExportInfo export_torchscript(Module& module, const fs::path& path, const std::s
   ExportInfo info{.case_name = case_name,
                   .weights_hash = hash_of(state_of(network)),
                   .inputs = module.input_spec(),
+                  .sample_unit = module.sample_unit(),
                   .file_hash = {}};
   torch::jit::Module copy = mirror(network, "__torch__.assay_model");
   add_forward(copy, network, info.inputs);

@@ -17,6 +17,7 @@ struct ExportInfo {
   std::string case_name;
   std::string weights_hash;       // of the weights that were exported
   std::vector<InputSpec> inputs;  // the first extent is free
+  std::string sample_unit;        // "images"
   std::string file_hash;          // SHA-256 of the exported file; empty inside the file itself
 };
 Json to_json(const ExportInfo& info);
