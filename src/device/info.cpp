@@ -74,7 +74,7 @@ Json machine_info(bool measure) {
 #ifdef __clang__
   info["compiler"]["name"] = "clang";
 #endif
-  info["libtorch"] = {{"version", TORCH_VERSION}, {"parallel", at::get_parallel_info()}};
+  info["libtorch"] = {{"version", TORCH_VERSION}};
   info["onednn"] = {{"version", at::get_mkldnn_version()}};
   info["gloo"] = gloo_group();
   info["blas"] = blas_group(measure);

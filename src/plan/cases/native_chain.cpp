@@ -15,15 +15,29 @@ constexpr double kMaxExportDiff2 = 1e-4;
 constexpr double kMinExportTop1 = 0.999;
 constexpr double kMaxAccuracyChange = 0.001;
 
-Step worker_step(const Plan& plan, const ResolvedCase& resolved, const std::string& name, StepKind kind) {
-  const std::string folder = fmt::format("steps/{}-{}", plan.steps.size() + 1, name);
+// One command of the worker. The names of its steps are the names of its commands.
+struct WorkerStep {
+  StepKind kind;
+  std::vector<std::string> needs;
+  std::vector<std::string> inputs;  // further arguments
+  std::string output;               // the file that shows that it worked
+  int nproc = 1;
+  std::optional<double> time_limit_s;
+};
+
+void add_worker_step(Plan& plan, const ResolvedCase& resolved, const WorkerStep& what) {
   Step step;
-  step.name = name;
-  step.kind = kind;
-  step.argv = {"assay-worker", name, "--config", folder + "/config.json", "--output", folder + "/output"};
+  step.name = kind_name(what.kind);
+  step.kind = what.kind;
+  step.needs = what.needs;
+  const std::string folder = fmt::format("steps/{}-{}", plan.steps.size() + 1, step.name);
+  step.argv = {"assay-worker", step.name, "--config", folder + "/config.json", "--output", folder + "/output"};
+  step.argv.insert(step.argv.end(), what.inputs.begin(), what.inputs.end());
   step.files = {{"config.json", resolved.worker_json()}};
-  step.nproc = resolved.key.nproc;
-  return step;
+  step.outputs = {"output/" + what.output};
+  step.nproc = what.nproc;
+  step.time_limit_s = what.time_limit_s;
+  plan.steps.push_back(std::move(step));
 }
 
 Plan new_plan(const ResolvedCase& resolved, const std::string& what) {
@@ -33,37 +47,35 @@ Plan new_plan(const ResolvedCase& resolved, const std::string& what) {
 }
 
 void add_train(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits) {
-  Step train = worker_step(plan, resolved, "train", StepKind::Train);
-  train.time_limit_s = limits.train_s;
-  train.outputs = {"output/model.safetensors"};
-  plan.steps.push_back(train);
+  add_worker_step(plan, resolved,
+                  {.kind = StepKind::Train,
+                   .needs = {},
+                   .inputs = {},
+                   .output = "model.safetensors",
+                   .nproc = resolved.key.nproc,
+                   .time_limit_s = limits.train_s});
 }
 
 void add_evaluate_export_infer(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits) {
-  const std::string weights = plan.folder("train") + "/output/model.safetensors";
-  Step evaluate = worker_step(plan, resolved, "evaluate", StepKind::Evaluate);
-  evaluate.argv.insert(evaluate.argv.end(), {"--weights", weights});
-  evaluate.needs = {"train"};
-  evaluate.outputs = {"output/predictions.safetensors"};
-  evaluate.nproc = 1;
-  evaluate.time_limit_s = limits.other_s;
-  plan.steps.push_back(evaluate);
-
-  Step exported = worker_step(plan, resolved, "export", StepKind::Export);
-  exported.argv.insert(exported.argv.end(), {"--weights", weights});
-  exported.needs = {"train"};
-  exported.outputs = {"output/model.pt"};
-  exported.nproc = 1;
-  exported.time_limit_s = limits.other_s;
-  plan.steps.push_back(exported);
-
-  Step infer = worker_step(plan, resolved, "infer", StepKind::Infer);
-  infer.argv.insert(infer.argv.end(), {"--model", plan.folder("export") + "/output/model.pt"});
-  infer.needs = {"export"};
-  infer.outputs = {"output/predictions.safetensors"};
-  infer.nproc = 1;
-  infer.time_limit_s = limits.other_s;
-  plan.steps.push_back(infer);
+  const std::vector<std::string> weights = {"--weights", plan.folder("train") + "/output/model.safetensors"};
+  add_worker_step(plan, resolved,
+                  {.kind = StepKind::Evaluate,
+                   .needs = {"train"},
+                   .inputs = weights,
+                   .output = "predictions.safetensors",
+                   .time_limit_s = limits.other_s});
+  add_worker_step(plan, resolved,
+                  {.kind = StepKind::Export,
+                   .needs = {"train"},
+                   .inputs = weights,
+                   .output = "model.pt",
+                   .time_limit_s = limits.other_s});
+  add_worker_step(plan, resolved,
+                  {.kind = StepKind::Infer,
+                   .needs = {"export"},
+                   .inputs = {"--model", plan.folder("export") + "/output/model.pt"},
+                   .output = "predictions.safetensors",
+                   .time_limit_s = limits.other_s});
 }
 
 void add_verify(Plan& plan, const ResolvedCase& resolved) {
