@@ -17,6 +17,8 @@ target_compile_options(assay_data_plane PRIVATE -fno-math-errno)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
 # ccache reads the whole precompiled header for every file it looks up: at 700 MB that costs more than compiling.
 set_target_properties(assay_data_plane PROPERTIES CXX_COMPILER_LAUNCHER "")
+# Most of a libtorch file's time goes into inline functions of libtorch; several sources at once share them.
+set_target_properties(assay_data_plane PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 7)
 
 # Which BLAS a program gets is decided by links in /etc/alternatives, unless its own DT_RPATH (not RUNPATH, which is not
 # searched for the libraries of libraries) names one first.
@@ -25,7 +27,7 @@ find_path(ASSAY_OPENBLAS_DIR libblas.so.3
 function(assay_use_data_plane target)
   target_compile_options(${target} PRIVATE -fno-math-errno)
   target_precompile_headers(${target} REUSE_FROM assay_data_plane)
-  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "" UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
   target_link_libraries(${target} PRIVATE assay_data_plane)
   if(ASSAY_OPENBLAS_DIR)
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags,-rpath,${ASSAY_OPENBLAS_DIR})
