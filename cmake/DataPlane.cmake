@@ -7,6 +7,7 @@ set(data_plane_sources)
 foreach(folder ${data_plane_folders})
   file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
   list(APPEND data_plane_sources ${found})
+  set_source_files_properties(${found} PROPERTIES UNITY_GROUP ${folder})
 endforeach()
 
 add_library(assay_data_plane STATIC ${data_plane_sources})
@@ -17,8 +18,9 @@ target_compile_options(assay_data_plane PRIVATE -fno-math-errno)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
 # ccache reads the whole precompiled header for every file it looks up: at 700 MB that costs more than compiling.
 set_target_properties(assay_data_plane PROPERTIES CXX_COMPILER_LAUNCHER "")
-# Most of a libtorch file's time goes into inline functions of libtorch; several sources at once share them.
-set_target_properties(assay_data_plane PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 7)
+# Most of a libtorch file's time goes into inline functions of libtorch; the sources of a folder are compiled at once and
+# share them. So file-local names are unique in a folder.
+set_target_properties(assay_data_plane PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 
 # Which BLAS a program gets is decided by links in /etc/alternatives, unless its own DT_RPATH (not RUNPATH, which is not
 # searched for the libraries of libraries) names one first.
