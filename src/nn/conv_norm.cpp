@@ -14,6 +14,8 @@ ConvNormImpl::ConvNormImpl(const Options& options) {
   torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
 }
 
-torch::Tensor ConvNormImpl::forward(const torch::Tensor& input) { return norm_->forward(conv_->forward(input)); }
+torch::Tensor ConvNormImpl::forward(const torch::Tensor& input, const NormActOptions& options) {
+  return norm_act(*norm_, conv_->forward(input), options);
+}
 
 }  // namespace assay

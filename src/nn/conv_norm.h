@@ -5,6 +5,8 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
+#include "nn/norm_act.h"
+
 namespace assay {
 
 class ConvNormImpl : public torch::nn::Module {
@@ -17,7 +19,9 @@ class ConvNormImpl : public torch::nn::Module {
   };
   // Weights from a normal distribution scaled to the fan-out (He et al. 2015), drawn from the default generator.
   explicit ConvNormImpl(const Options& options);
-  torch::Tensor forward(const torch::Tensor& input);
+  torch::Tensor forward(const torch::Tensor& input) { return forward(input, {.residual = {}, .relu = false}); }
+  // With what follows it, in one operator.
+  torch::Tensor forward(const torch::Tensor& input, const NormActOptions& options);
 
  private:
   torch::nn::Conv2d conv_{nullptr};

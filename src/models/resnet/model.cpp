@@ -21,9 +21,8 @@ class BlockImpl : public torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    torch::Tensor y = second_->forward(first_->forward(x).relu_());
-    y += shortcut_ ? shortcut_->forward(x) : x;
-    return y.relu_();
+    const torch::Tensor y = first_->forward(x, {.residual = {}, .relu = true});
+    return second_->forward(y, {.residual = shortcut_ ? shortcut_->forward(x) : x, .relu = true});
   }
 
  private:
@@ -54,7 +53,7 @@ class Residual final : public Network {
   }
 
   torch::Tensor forward(const TensorList& inputs) override {
-    torch::Tensor x = stem_->forward(inputs.at(0)).relu_();
+    torch::Tensor x = stem_->forward(inputs.at(0), {.residual = {}, .relu = true});
     for (const auto& block : *blocks_) x = block->as<BlockImpl>()->forward(x);
     return head_->forward(x.mean({2, 3}));
   }
