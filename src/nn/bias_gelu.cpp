@@ -105,15 +105,31 @@ torch::Tensor forward_gelu(const torch::Tensor& x, const torch::Tensor& bias, Ge
   return y;
 }
 
+struct GeluGradients {
+  torch::Tensor x, bias;
+};
+
+// Writes the gradient of x to `to`, which may be dy.
 template <typename T>
-variable_list backward_gelu(const torch::Tensor& dy, const torch::Tensor& x, const torch::Tensor& bias, Gelu kind) {
-  torch::Tensor dx = torch::empty_like(x);
-  PieceSums<T> sums(x.numel() / x.size(-1), x.size(-1));
-  each_row_piece(x.numel() / x.size(-1), [&](int64_t piece, int64_t begin, int64_t end) {
-    run_gelu_rows<T>({begin, end, x.size(-1), x.data_ptr<T>(), bias.data_ptr<T>(), dy.data_ptr<T>(), dx.data_ptr<T>(),
+GeluGradients backward_gelu(const torch::Tensor& dy, const torch::Tensor& x, const torch::Tensor& bias, Gelu kind,
+                            const torch::Tensor& to) {
+  const int64_t width = x.size(-1), rows = x.numel() / width;
+  PieceSums<T> sums(rows, width);
+  each_row_piece(rows, [&](int64_t piece, int64_t begin, int64_t end) {
+    run_gelu_rows<T>({begin, end, width, x.data_ptr<T>(), bias.data_ptr<T>(), dy.data_ptr<T>(), to.data_ptr<T>(),
                       sums.of(piece), kind});
   });
-  return {dx, sums.total(), {}};
+  return {to, sums.total()};
+}
+
+torch::Tensor forward_any_gelu(const torch::Tensor& x, const torch::Tensor& bias, Gelu kind) {
+  return x.scalar_type() == torch::kFloat ? forward_gelu<float>(x, bias, kind) : forward_gelu<double>(x, bias, kind);
+}
+
+GeluGradients backward_any_gelu(const torch::Tensor& dy, const torch::Tensor& x, const torch::Tensor& bias, Gelu kind,
+                                const torch::Tensor& to) {
+  return x.scalar_type() == torch::kFloat ? backward_gelu<float>(dy, x, bias, kind, to)
+                                          : backward_gelu<double>(dy, x, bias, kind, to);
 }
 
 class BiasGelu : public torch::autograd::Function<BiasGelu> {
@@ -122,15 +138,39 @@ class BiasGelu : public torch::autograd::Function<BiasGelu> {
                                int64_t kind) {
     context->save_for_backward({x, bias});
     context->saved_data["kind"] = kind;
-    return x.scalar_type() == torch::kFloat ? forward_gelu<float>(x, bias, static_cast<Gelu>(kind))
-                                            : forward_gelu<double>(x, bias, static_cast<Gelu>(kind));
+    return forward_any_gelu(x, bias, static_cast<Gelu>(kind));
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const auto kind = static_cast<Gelu>(context->saved_data["kind"].toInt());
+    const GeluGradients g =
+        backward_any_gelu(gradients[0].contiguous(), saved[0], saved[1], kind, torch::empty_like(saved[0]));
+    return {g.x, g.bias, {}};
+  }
+};
+
+class GeluLinear : public torch::autograd::Function<GeluLinear> {
+ public:
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& bias,
+                               const torch::Tensor& weight, int64_t kind, int64_t layout) {
+    context->save_for_backward({x, bias, weight});
+    context->saved_data["kind"] = kind;
+    context->saved_data["layout"] = layout;
+    return linear(forward_any_gelu(x, bias, static_cast<Gelu>(kind)), weight, static_cast<WeightLayout>(layout));
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto kind = static_cast<Gelu>(context->saved_data["kind"].toInt());
+    const auto layout = static_cast<WeightLayout>(context->saved_data["layout"].toInt());
+    const auto transposed = layout == WeightLayout::InOut ? WeightLayout::OutIn : WeightLayout::InOut;
     const torch::Tensor dy = gradients[0].contiguous();
-    return dy.scalar_type() == torch::kFloat ? backward_gelu<float>(dy, saved[0], saved[1], kind)
-                                             : backward_gelu<double>(dy, saved[0], saved[1], kind);
+    torch::Tensor dweight;
+    if (context->needs_input_grad(2)) {
+      dweight = weight_gradient(dy, forward_any_gelu(saved[0], saved[1], kind), layout);
+    }
+    const torch::Tensor made = linear(dy, saved[2], transposed);  // the gradient of what GELU made
+    const GeluGradients g = backward_any_gelu(made, saved[0], saved[1], kind, made);
+    return {g.x, g.bias, dweight, {}, {}};
   }
 };
 
@@ -140,6 +180,14 @@ torch::Tensor bias_gelu(const torch::Tensor& x, const torch::Tensor& bias, Gelu 
   if (!can_fuse({x, bias})) return torch::gelu(x + bias, kind == Gelu::Tanh ? "tanh" : "none");
   ASSAY_CHECK(x.size(-1) == bias.numel(), "x and the bias do not fit");
   return BiasGelu::apply(x.contiguous(), bias.contiguous(), static_cast<int64_t>(kind));
+}
+
+torch::Tensor gelu_linear(const torch::Tensor& x, const torch::Tensor& bias, Gelu kind, const torch::Tensor& weight,
+                          WeightLayout layout) {
+  if (!can_fuse({x, bias, weight}) || !weight.is_contiguous()) return linear(bias_gelu(x, bias, kind), weight, layout);
+  ASSAY_CHECK(x.size(-1) == bias.numel(), "x and the bias do not fit");
+  return GeluLinear::apply(x.contiguous(), bias.contiguous(), weight, static_cast<int64_t>(kind),
+                           static_cast<int64_t>(layout));
 }
 
 }  // namespace assay

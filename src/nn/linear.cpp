@@ -78,17 +78,31 @@ torch::Tensor input_gradient(const torch::Tensor& dy, const torch::Tensor& x, co
   return dx;
 }
 
+// Of the columns of dy from `first` on that belong to one weight.
+struct Columns {
+  int64_t first, count;
+};
+
 template <typename T>
-torch::Tensor weight_gradient(const torch::Tensor& dy, int64_t first_column, const torch::Tensor& x,
-                              const torch::Tensor& weight, WeightLayout layout) {
-  const LinearSizes s = sizes_of(x, weight, layout);
-  torch::Tensor dw = torch::empty_like(weight);
-  MatrixView<const T> left{x.data_ptr<T>(), s.in, true}, right{dy.data_ptr<T>() + first_column, dy.size(-1)};
-  if (layout == WeightLayout::OutIn) std::swap(left, right);
+torch::Tensor gradient_of_columns(const torch::Tensor& dy, const Columns& columns, const torch::Tensor& x,
+                                  WeightLayout layout) {
+  const int64_t in = x.size(-1), rows = x.numel() / in;
+  MatrixView<const T> left{x.data_ptr<T>(), in}, right{dy.data_ptr<T>() + columns.first, dy.size(-1)};
+  std::vector<int64_t> shape = {in, columns.count};
+  if (layout == WeightLayout::OutIn) {
+    std::swap(left, right);
+    std::swap(shape[0], shape[1]);
+  }
   left.transposed = true;
-  right.transposed = false;
-  multiply_into<T>({dw.data_ptr<T>(), dw.size(1)}, left, right, {dw.size(0), dw.size(1), s.rows}, false);
+  torch::Tensor dw = torch::empty(shape, x.options());
+  multiply_into<T>({dw.data_ptr<T>(), shape[1]}, left, right, {shape[0], shape[1], rows}, false);
   return dw;
+}
+
+torch::Tensor gradient_of_any_columns(const torch::Tensor& dy, const Columns& columns, const torch::Tensor& x,
+                                      WeightLayout layout) {
+  return x.scalar_type() == torch::kFloat ? gradient_of_columns<float>(dy, columns, x, layout)
+                                          : gradient_of_columns<double>(dy, columns, x, layout);
 }
 
 variable_list linear_gradients(AutogradContext* context, const torch::Tensor& gradient, WeightLayout layout) {
@@ -104,9 +118,7 @@ variable_list linear_gradients(AutogradContext* context, const torch::Tensor& gr
   const int64_t out = dy.size(-1) / static_cast<int64_t>(weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!context->needs_input_grad(i + 1)) continue;
-    const int64_t column = static_cast<int64_t>(i) * out;
-    result[i + 1] = is_float ? weight_gradient<float>(dy, column, x, weights[i], layout)
-                             : weight_gradient<double>(dy, column, x, weights[i], layout);
+    result[i + 1] = gradient_of_any_columns(dy, {static_cast<int64_t>(i) * out, out}, x, layout);
   }
   return result;
 }
@@ -145,6 +157,10 @@ class Linear3 : public torch::autograd::Function<Linear3> {
 };
 
 }  // namespace
+
+torch::Tensor weight_gradient(const torch::Tensor& dy, const torch::Tensor& x, WeightLayout layout) {
+  return gradient_of_any_columns(dy, {0, dy.size(-1)}, x, layout);
+}
 
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, WeightLayout layout) {
   if (!can_fuse({x, weight}) || !weight.is_contiguous()) {

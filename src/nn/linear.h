@@ -18,6 +18,9 @@ torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, Weight
 torch::Tensor linear3(const torch::Tensor& x, const torch::Tensor& first, const torch::Tensor& second,
                       const torch::Tensor& third);
 
+// The gradient of the weight from that of the result dy [..., out] and x [..., in]; both contiguous, float or double.
+torch::Tensor weight_gradient(const torch::Tensor& dy, const torch::Tensor& x, WeightLayout layout);
+
 // A matrix in memory, rows `stride` elements apart, taken as its transpose when `transposed`.
 template <typename T>
 struct MatrixView {

@@ -1,6 +1,6 @@
 // A residual connection and the layer normalisation behind it in one operator, with the bias and the dropout of the
-// layer that made the addend: sum = x + dropout(delta + bias); normed = norm(sum). As separate operators they pass over
-// the activations eleven times, here three.
+// layer that made the addend: sum = x + dropout(delta + bias); normed = norm(sum). As separate operators each of
+// them reads and writes every activation.
 //
 // Shapes: rows of D numbers. Results do not depend on the number of threads.
 #pragma once

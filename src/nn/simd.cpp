@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <string_view>
 
 #include "base/error.h"
 
@@ -22,27 +21,28 @@ SimdWidth widest_simd() {
   return SimdWidth::Plain;
 }
 
-SimdWidth choose_simd() {
+}  // namespace
+
+SimdWidth choose_simd_width(std::string_view asked) {
   const SimdWidth widest = widest_simd();
-  const char* asked = std::getenv("ASSAY_SIMD");
-  if (!asked || !*asked) return widest;
-  const std::string_view name = asked;
+  if (asked.empty()) return widest;
   SimdWidth width = SimdWidth::Plain;
-  if (name == "avx512") {
+  if (asked == "avx512") {
     width = SimdWidth::Avx512;
-  } else if (name == "avx2") {
+  } else if (asked == "avx2") {
     width = SimdWidth::Avx2;
-  } else if (name != "plain") {
-    throw ConfigError(fmt::format("ASSAY_SIMD '{}': must be plain, avx2 or avx512", name));
+  } else if (asked != "plain") {
+    throw ConfigError(fmt::format("ASSAY_SIMD '{}': must be plain, avx2 or avx512", asked));
   }
-  if (width > widest) throw ConfigError(fmt::format("ASSAY_SIMD '{}': this processor does not have it", name));
+  if (width > widest) throw ConfigError(fmt::format("ASSAY_SIMD '{}': this processor does not have it", asked));
   return width;
 }
 
-}  // namespace
-
 SimdWidth simd_width() {
-  static const SimdWidth width = choose_simd();
+  static const SimdWidth width = [] {
+    const char* asked = std::getenv("ASSAY_SIMD");
+    return choose_simd_width(asked ? asked : "");
+  }();
   return width;
 }
 

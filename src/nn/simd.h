@@ -8,14 +8,17 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #define ASSAY_INLINE [[gnu::always_inline]] inline
 
 namespace assay {
 
 enum class SimdWidth { Plain, Avx2, Avx512 };
-// The widest that this processor has, or what ASSAY_SIMD (plain, avx2, avx512) says. Throws ConfigError when that names
-// no width, or one that the processor does not have.
+// The widest that this processor has, or what `asked` (plain, avx2, avx512) says when it is not empty. Throws
+// ConfigError when that names no width, or one that the processor does not have.
+SimdWidth choose_simd_width(std::string_view asked);
+// By the environment variable ASSAY_SIMD, asked once.
 SimdWidth simd_width();
 
 namespace simd {

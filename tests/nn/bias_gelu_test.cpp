@@ -24,6 +24,25 @@ TEST(BiasGelu, EqualsTheSeparateOperators) {
   }
 }
 
+TEST(BiasGelu, WithALinearLayerEqualsTheSeparateOperators) {
+  for (const WeightLayout layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
+    std::vector<torch::Tensor> inputs = gelu_inputs(40, 33);
+    inputs.push_back(torch::randn({33, 20}, torch::kDouble));
+    if (layout == WeightLayout::OutIn) inputs[2] = inputs[2].t().contiguous();
+    expect_same_pass([&](const auto& in) { return gelu_linear(in[0], in[1], Gelu::Tanh, in[2], layout); },
+                     [&](const auto& in) {
+                       const torch::Tensor made = torch::gelu(in[0] + in[1], "tanh");
+                       return torch::matmul(made, layout == WeightLayout::OutIn ? in[2].t() : in[2]);
+                     },
+                     inputs, "linear");
+    expect_finite_differences(
+        [&](const auto& in) { return gelu_linear(in[0], in[1], Gelu::Erf, in[2], layout); },
+        {inputs[0].narrow(0, 0, 2).narrow(1, 0, 3).contiguous(), inputs[1].narrow(0, 0, 3).contiguous(),
+         layout == WeightLayout::OutIn ? inputs[2].narrow(1, 0, 3).contiguous()
+                                       : inputs[2].narrow(0, 0, 3).contiguous()});
+  }
+}
+
 TEST(BiasGelu, GradientsAgreeWithFiniteDifferences) {
   for (const Gelu kind : {Gelu::Erf, Gelu::Tanh}) {
     expect_finite_differences([&](const auto& in) { return bias_gelu(in[0], in[1], kind); }, gelu_inputs(3, 7));

@@ -74,8 +74,9 @@ torch::Tensor Encoder::hidden(const Sequences& inputs) {
     x = residual_norm(x, {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout},
                       b.attention_norm)
             .normed;
-    const torch::Tensor wide = bias_gelu(linear(x, b.feed.weight, kLayout), b.feed.bias, Gelu::Erf);
-    x = residual_norm(x, {linear(wide, b.feed_out.weight, kLayout), b.feed_out.bias, dropout}, b.feed_norm).normed;
+    const torch::Tensor wide = linear(x, b.feed.weight, kLayout);
+    const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Erf, b.feed_out.weight, kLayout);
+    x = residual_norm(x, {fed, b.feed_out.bias, dropout}, b.feed_norm).normed;
   }
   return x;
 }

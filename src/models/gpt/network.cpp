@@ -60,10 +60,10 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
     const torch::Tensor seen = attention(linear(normed, b.attention.weight, kLayout), b.attention.bias, attends);
     const ResidualNorm middle =
         residual_norm(x, {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout}, b.ln_2);
-    const torch::Tensor wide = bias_gelu(linear(middle.normed, b.feed.weight, kLayout), b.feed.bias, Gelu::Tanh);
-    const ResidualNorm end =
-        residual_norm(middle.sum, {linear(wide, b.feed_out.weight, kLayout), b.feed_out.bias, dropout},
-                      i + 1 < blocks_.size() ? blocks_[i + 1].ln_1 : ln_f_);
+    const torch::Tensor wide = linear(middle.normed, b.feed.weight, kLayout);
+    const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Tanh, b.feed_out.weight, kLayout);
+    const ResidualNorm end = residual_norm(middle.sum, {fed, b.feed_out.bias, dropout},
+                                           i + 1 < blocks_.size() ? blocks_[i + 1].ln_1 : ln_f_);
     x = end.sum;
     normed = end.normed;
   }
