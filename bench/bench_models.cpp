@@ -1,0 +1,41 @@
+#include "bench_models.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "models/resnet/model.h"
+#include "models/resnet/standard.h"
+#include "models/simplenet/model.h"
+
+namespace assay {
+
+namespace {
+
+Optimizer::Options optimizer(const char* name, double weight_decay) {
+  Optimizer::Options options;
+  options.name = name;
+  options.weight_decay = weight_decay;
+  return options;
+}
+
+const std::vector<BenchModel>& all() {
+  static const std::vector<BenchModel> models = {
+      {"simplenet", optimizer("Adam", 0), 1e-3,
+       [] { return std::make_unique<simplenet::SimpleNet>(simplenet::Options{}); }},
+      {"resnet", optimizer("AdamW", 0.02), 1e-3, [] { return std::make_unique<resnet::ResNet>(resnet::Options{}); }},
+      {"resnet50", optimizer("Momentum", 1e-4), 1e-3,
+       [] { return std::make_unique<resnet::StandardResNet>(resnet::StandardOptions{}); }},
+  };
+  return models;
+}
+
+}  // namespace
+
+const BenchModel& bench_model(const std::string& name) {
+  for (const BenchModel& model : all()) {
+    if (model.name == name) return model;
+  }
+  throw UsageError("no model '" + name + "' in bench/bench_models.cpp");
+}
+
+}  // namespace assay
