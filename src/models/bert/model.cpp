@@ -63,12 +63,12 @@ EvalStep Bert::validation_step(const Batch& batch) {
   return step;
 }
 
-double Bert::flops_per_sample(int64_t num_masked) const {
+std::optional<double> Bert::flops_per_sample() const {
   const auto d = static_cast<double>(options_.hidden_size), t = static_cast<double>(options_.sequence_length);
   const auto layers = static_cast<double>(options_.num_layers);
   const double body = layers * (4 * d * d + 2 * d * static_cast<double>(options_.ffn_hidden_size));
   const double head = d * d + d * static_cast<double>(options_.vocab_size);
-  return 6 * body * t + 6 * head * static_cast<double>(num_masked) + layers * 12 * t * t * d;
+  return 6 * body * t + 6 * head * static_cast<double>(options_.sequence_length * 15 / 100) + layers * 12 * t * t * d;
 }
 
 }  // namespace assay::bert

@@ -41,7 +41,7 @@ torch::Tensor Gpt::training_step(const Batch& batch) {
   return dynamic_cast<Transformer&>(model()).loss(inputs_of(batch).at(0), label_of(batch));
 }
 
-double Gpt::flops_per_sample() const {
+std::optional<double> Gpt::flops_per_sample() const {
   const auto d = static_cast<double>(options_.hidden_size), t = static_cast<double>(options_.sequence_length);
   const auto layers = static_cast<double>(options_.num_layers);
   const double weights = layers * (4 * d * d + 2 * d * static_cast<double>(options_.ffn_hidden_size)) +

@@ -16,7 +16,7 @@ class Gpt final : public Module {
   torch::Tensor training_step(const Batch& batch) override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, 6 T (T + 1) D a
   // layer for attention, of which the causal half is counted.
-  double flops_per_sample() const;
+  std::optional<double> flops_per_sample() const override;
 
  private:
   Options options_;
