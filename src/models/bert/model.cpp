@@ -46,9 +46,9 @@ LossFunction Bert::get_loss_fn() {
 
 std::vector<InputSpec> Bert::input_spec() const {
   const std::vector<int64_t> shape = {-1, options_.sequence_length};
-  return {{.name = "tokens", .dtype = torch::kLong, .shape = shape},
-          {.name = "types", .dtype = torch::kLong, .shape = shape},
-          {.name = "mask", .dtype = torch::kLong, .shape = shape}};
+  return {{.name = "tokens", .dtype = torch::kLong, .shape = shape, .num_values = options_.vocab_size},
+          {.name = "types", .dtype = torch::kLong, .shape = shape, .num_values = options_.type_vocab_size},
+          {.name = "mask", .dtype = torch::kLong, .shape = shape, .num_values = 2}};
 }
 
 torch::Tensor Bert::training_step(const Batch& batch) {

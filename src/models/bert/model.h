@@ -12,6 +12,8 @@ class Bert final : public Module {
   std::shared_ptr<Network> get_model() override;
   LossFunction get_loss_fn() override;  // of the language head alone: logits [B, T, V], masked [B, T]
   std::vector<InputSpec> input_spec() const override;
+  std::string sample_unit() const override { return "tokens"; }
+  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
   // A batch is tokens, types, mask and masked, [B, T] each, and next [B]; see Encoder::loss.
   torch::Tensor training_step(const Batch& batch) override;
   EvalStep validation_step(const Batch& batch) override;

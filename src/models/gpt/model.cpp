@@ -34,7 +34,10 @@ LossFunction Gpt::get_loss_fn() {
 }
 
 std::vector<InputSpec> Gpt::input_spec() const {
-  return {{.name = "tokens", .dtype = torch::kLong, .shape = {-1, options_.sequence_length}}};
+  return {{.name = "tokens",
+           .dtype = torch::kLong,
+           .shape = {-1, options_.sequence_length},
+           .num_values = options_.vocab_size}};
 }
 
 torch::Tensor Gpt::training_step(const Batch& batch) {

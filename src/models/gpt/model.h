@@ -12,6 +12,8 @@ class Gpt final : public Module {
   std::shared_ptr<Network> get_model() override;
   LossFunction get_loss_fn() override;  // logits [B, T, V], labels [B, T]
   std::vector<InputSpec> input_spec() const override;
+  std::string sample_unit() const override { return "tokens"; }
+  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
   // A batch is tokens [B, T] and labels [B, T], the token that follows each.
   torch::Tensor training_step(const Batch& batch) override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, 6 T (T + 1) D a
