@@ -102,9 +102,9 @@ MODELS = {
     "resnet": Model(SmallResNet, fashion, classify, adamw, batch=128, image=True),
     # 4.089e9 multiply-adds forward at 224x224, the published count of this architecture.
     "resnet50": Model(ResNet, large_images, classify, momentum, batch=8, image=True, flops=6 * 4.089e9, steps=5, warm_up=2),
-    "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=4, warm_up=1),
-    "gpt124m-short": Model(Gpt, text(50257, 256), language_loss, adamw_no_decay, batch=4, flops=gpt_flops(256), steps=4,
-                           warm_up=1),
+    "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=5, warm_up=2),
+    "gpt124m-short": Model(Gpt, text(50257, 256), language_loss, adamw_no_decay, batch=4, flops=gpt_flops(256), steps=5,
+                           warm_up=2),
     "bert_base": Model(Bert, masked_text(30522, 128), pretraining_loss, adamw_no_decay, batch=8, flops=bert_flops(128, 19),
-                       steps=5, warm_up=1),
+                       steps=5, warm_up=2),
 }

@@ -50,13 +50,14 @@ AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, co
 template <typename T>
 void forward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const torch::Tensor& mask,
                    const AttentionCall& call, const torch::Tensor& out, const torch::Tensor& log_sum) {
-  const int64_t length = qkv.size(1);
+  const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   at::parallel_for(0, qkv.size(0) * call.num_heads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> scratch;
+    const torch::Tensor scratch = torch::empty({attention_scratch_size(length, width / call.num_heads)}, qkv.options());
     for (int64_t i = begin; i < end; ++i) {
       const AttentionHead<T> h = head_of<T>(qkv, bias, mask, call, i);
       const int64_t offset = i / call.num_heads * length * h.out_stride + i % call.num_heads * h.head_width;
-      run_attention_forward<T>({h, out.data_ptr<T>() + offset, log_sum.data_ptr<T>() + i * length, &scratch});
+      run_attention_forward<T>(
+          {h, out.data_ptr<T>() + offset, log_sum.data_ptr<T>() + i * length, scratch.data_ptr<T>()});
     }
   });
 }
@@ -72,7 +73,7 @@ AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor&
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   const AttentionGradients gradients{torch::empty_like(qkv), torch::empty({qkv.size(0), 3 * width}, qkv.options())};
   at::parallel_for(0, qkv.size(0) * call.num_heads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> scratch;
+    const torch::Tensor scratch = torch::empty({attention_scratch_size(length, width / call.num_heads)}, qkv.options());
     for (int64_t i = begin; i < end; ++i) {
       const AttentionHead<T> h = head_of<T>(qkv, bias, mask, call, i);
       const int64_t sample = i / call.num_heads, column = i % call.num_heads * h.head_width;
@@ -81,7 +82,7 @@ AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor&
       T* dbias = gradients.bias.data_ptr<T>() + sample * h.stride + column;
       run_attention_backward<T>({h, out.data_ptr<T>() + offset, dout.data_ptr<T>() + offset,
                                  log_sum.data_ptr<T>() + i * length, dq, dq + width, dq + 2 * width, dbias,
-                                 dbias + width, dbias + 2 * width, &scratch});
+                                 dbias + width, dbias + 2 * width, scratch.data_ptr<T>()});
     }
   });
   return {gradients.qkv, gradients.bias.sum(0)};

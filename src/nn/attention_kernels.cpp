@@ -83,26 +83,29 @@ struct Padded {
   int64_t matrix() const { return rows * columns; }
 };
 
-// Hands out parts of one piece of memory, aligned for the widest vectors.
+constexpr int64_t kAlign = 64;  // elements between parts: a multiple of the widest vector in either type
+
+// Hands out aligned parts of one piece of memory.
 template <typename T>
 class Workspace {
  public:
-  Workspace(std::vector<T>& memory, int64_t num_elements) {
-    constexpr size_t kAlign = 64;
-    if (memory.size() < num_elements + kAlign) memory.resize(num_elements + kAlign);
-    next_ = memory.data();
-    const auto address = std::bit_cast<uintptr_t>(next_);
-    next_ += (round_up(static_cast<int64_t>(address), kAlign) - static_cast<int64_t>(address)) / sizeof(T);
+  explicit Workspace(T* memory) : next_(memory) {
+    const auto address = static_cast<int64_t>(std::bit_cast<uintptr_t>(memory));
+    next_ += (round_up(address, 64) - address) / static_cast<int64_t>(sizeof(T));
   }
   T* take(int64_t num_elements) {
     T* part = next_;
-    next_ += round_up(num_elements, 64 / sizeof(T));
+    next_ += round_up(num_elements, kAlign);
     return part;
   }
 
  private:
   T* next_;
 };
+
+template <typename T>
+constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements of a cache line
+constexpr int64_t kAhead = 8;                                    // rows
 
 template <typename T>
 struct Source {
@@ -122,6 +125,8 @@ ASSAY_INLINE void pack(const Source<T>& from, int64_t length, int64_t width, con
       continue;
     }
     const T* __restrict source = from.data + r * from.stride;
+    // Rows are far apart, which is no pattern that the processor follows by itself.
+    for (int64_t c = 0; c < width; c += kLine<T>) __builtin_prefetch(source + kAhead * from.stride + c);
     const T* __restrict bias = from.bias;
     if (bias) {
       for (int64_t c = 0; c < width; ++c) row[c] = (source[c] + bias[c]) * from.factor;
@@ -228,7 +233,7 @@ template <typename T, int Bytes>
 ASSAY_INLINE void attention_forward(const AttentionForwardArgs<T>& p) {
   const AttentionHead<T>& h = p.head;
   const Padded size(h.length, h.head_width);
-  Workspace<T> space(*p.scratch, 3 * size.matrix() + size.rows * h.head_width + 2 * kBlock * kBlock + 64);
+  Workspace<T> space(p.scratch);
   T* q = space.take(size.matrix());
   T* k = space.take(size.matrix());
   T* v = space.take(size.matrix());
@@ -272,8 +277,7 @@ template <typename T>
 ASSAY_INLINE BackwardSpace<T> prepare_backward(const AttentionBackwardArgs<T>& p, const Padded& size) {
   const AttentionHead<T>& h = p.head;
   const int64_t panel = size.rows * h.head_width;
-  Workspace<T> space(*p.scratch, 4 * size.matrix() + 2 * panel + 2 * kBlock * size.columns + 2 * kBlock * kBlock +
-                                     size.rows + 11 * 64);
+  Workspace<T> space(p.scratch);
   BackwardSpace<T> s;
   s.q = space.take(size.matrix());
   s.k = space.take(size.matrix());
@@ -337,6 +341,7 @@ template <typename T>
 ASSAY_INLINE void unpack(const T* __restrict from, int64_t columns, int64_t count, const AttentionHead<T>& h, T factor,
                          T* __restrict to, T* __restrict bias) {
   for (int64_t r = 0; r < count; ++r) {
+    for (int64_t c = 0; c < h.head_width; c += kLine<T>) __builtin_prefetch(to + (r + kAhead) * h.stride + c, 1);
     for (int64_t c = 0; c < h.head_width; ++c) to[r * h.stride + c] = from[r * columns + c] * factor;
     if (!bias) continue;
     for (int64_t c = 0; c < h.head_width; ++c) bias[c] += from[r * columns + c] * factor;
@@ -374,6 +379,14 @@ ASSAY_INLINE void attention_backward(const AttentionBackwardArgs<T>& p) {
 }
 
 }  // namespace
+
+// Of the backward pass, which needs more.
+int64_t attention_scratch_size(int64_t length, int64_t head_width) {
+  const Padded size(length, head_width);
+  constexpr int64_t kParts = 11;
+  return 4 * size.matrix() + 2 * size.rows * head_width + 2 * kBlock * size.columns + 2 * kBlock * kBlock + size.rows +
+         (kParts + 1) * kAlign;
+}
 
 ASSAY_SIMD_KERNEL(attention_forward, AttentionForwardArgs)
 ASSAY_SIMD_KERNEL(attention_backward, AttentionBackwardArgs)

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "nn/philox.h"
 
@@ -31,12 +30,15 @@ struct AttentionHead {
   uint64_t first_row = 0;  // of this head in the dropout's matrix [B * H * T, T]
 };
 
+// Elements of scratch memory that a head needs in either pass.
+int64_t attention_scratch_size(int64_t length, int64_t head_width);
+
 template <typename T>
 struct AttentionForwardArgs {
   AttentionHead<T> head;
   T* out;      // [T, d]
   T* log_sum;  // [T], log of the sum of exp(scores) of each query; infinity when it sees no key
-  std::vector<T>* scratch;
+  T* scratch;  // attention_scratch_size() elements
 };
 // out = dropout(softmax(scale q k^T + mask)) v
 template <typename T>
@@ -54,7 +56,7 @@ struct AttentionBackwardArgs {
   T* dq_bias;  // [d], sums over the rows; null: not wanted
   T* dk_bias;
   T* dv_bias;
-  std::vector<T>* scratch;
+  T* scratch;
 };
 template <typename T>
 void run_attention_backward(const AttentionBackwardArgs<T>& args);
