@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "base/signals.h"
@@ -5,17 +6,19 @@
 #include "commands.h"
 #include "device/cpu.h"
 #include "engine/engine.h"
+#include "engine/profiler.h"
 #include "engine/record_observer.h"
 #include "engine/tensor_file.h"
 #include "record/keys.h"
+#include "record/tensorboard.h"
 
 namespace assay {
 
 namespace {
 
 // What was not measured is null, never 0.
-Json per_second(int64_t count, double seconds) {
-  return seconds > 0 && count > 0 ? Json(static_cast<double>(count) / seconds) : Json(nullptr);
+Json per_second(double count, double seconds) {
+  return seconds > 0 && count > 0 ? Json(count / seconds) : Json(nullptr);
 }
 
 template <typename T>
@@ -23,17 +26,38 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json result_of(const Job& job, const TrainingState& s, const std::string& unit) {
+// Tells whoever watches where a run begins.
+class StartConsole final : public EngineObserver {
+ public:
+  void on_event(std::string_view name, const Json& data) override {
+    const auto text = [&](const char* key) { return data.at(key).get<std::string>(); };
+    if (name == keys::kResumed) {
+      fmt::print("[resume] epoch: {}, step: {}, checkpoint: {}, weights: {:.12}\n", data.at("epoch").get<int64_t>(),
+                 data.at(keys::kGlobalStep).get<int64_t>(), text("checkpoint"), text("weights_hash"));
+    } else if (name == keys::kDamagedCheckpoint) {
+      fmt::print("[resume] damaged, passed over: {}: {}\n", text("checkpoint"), text("reason"));
+    } else if (name == keys::kPretrained) {
+      fmt::print("[pretrained] {}, weights: {:.12}\n", text("path"), text("weights_hash"));
+    } else {
+      return;
+    }
+    std::fflush(stdout);
+  }
+};
+
+Json result_of(const Job& job, const Engine& engine, const TrainingState& s) {
   const Target& target = job.config().target;
+  const Module& module = engine.module();
+  const double units = static_cast<double>(s.num_samples) * module.units_per_sample();
   return {{keys::kE2eTime, s.end_to_end_s},
           {keys::kInitTime, s.init_s},
           {keys::kRawTrainTime, s.train_s},
           {keys::kNoEvalTime, s.no_eval_s},
           {keys::kPureComputeTime, s.compute_s},
-          {keys::kThroughputWhole, per_second(s.num_samples, s.train_s)},
-          {keys::kThroughputTrain, per_second(s.num_samples, s.no_eval_s)},
-          {keys::kThroughputCore, per_second(s.num_samples, s.compute_s)},
-          {keys::kThroughputUnit, unit + "/s"},
+          {keys::kThroughputWhole, per_second(units, s.train_s)},
+          {keys::kThroughputTrain, per_second(units, s.no_eval_s)},
+          {keys::kThroughputCore, per_second(units, s.compute_s)},
+          {keys::kThroughputUnit, module.sample_unit() + "/s"},
           {keys::kConverged, s.evaluated_at_step ? Json(s.converged) : Json(nullptr)},
           {"converged_at_step", or_null(s.converged_at_step)},
           {keys::kFinalAccuracy, or_null(s.metric)},
@@ -41,7 +65,7 @@ Json result_of(const Job& job, const TrainingState& s, const std::string& unit) 
           {keys::kTarget, to_json(target)},
           {keys::kSteps, s.global_step},
           {"num_samples", s.num_samples},
-          {keys::kMfu, nullptr},
+          {keys::kMfu, or_null(engine.mfu(s.num_samples, s.no_eval_s))},
           {keys::kPeakMemory, or_null(peak_resident_bytes())},
           {keys::kEnergy, nullptr},
           {keys::kSeed, job.options().seed}};
@@ -55,18 +79,30 @@ void run_train(Job& job) {
   const std::unique_ptr<Loader> eval =
       make_loader(job.config(), "Eval", job.options().local_batch_size, static_cast<uint64_t>(job.options().seed));
   RecordObserver recorder(job.records(), job.config().target, module->sample_unit());
+  StartConsole console;
+  std::vector<EngineObserver*> observers = {&recorder, &console};
+  std::optional<Profiler> profiler;
+  if (std::optional<EngineOptions::ProfileWindow> window = job.options().profile) {
+    window->folder = job.arguments().output / window->folder;
+    observers.push_back(&profiler.emplace(*window));
+  }
+  if (job.options().tensorboard) {
+    job.records().add_backend(std::make_unique<TensorBoardWriter>(job.arguments().output / "tensorboard"));
+  }
   Engine engine(*module, job.options(),
                 {.checkpoint_folder = job.arguments().output / "checkpoints",
-                 .label = {job.config().case_name, job.config().hash},
+                 .label = {job.config().case_name, job.config().hash, read_json_file(job.arguments().config)},
                  .target = job.config().target,
-                 .observers = {&recorder},
+                 .observers = std::move(observers),
                  .stop_requested = [] { return stop_signal() != 0; },
                  .started = job.started()});
-  if (engine.resume()) {
-    fmt::print("[resume] epoch: {}, step: {}\n", engine.state().epoch, engine.state().global_step);
-    std::fflush(stdout);
-  }
-  write_event(job.records(), keys::kInitEnd, {{"num_parameters", num_parameters(*module)}});
+  engine.notify(keys::kSubmitInfo, {{"case", job.config().key},
+                                    {"division", division_name(job.config().division)},
+                                    {"config_hash", job.config().hash},
+                                    {"code", commit()}});
+  engine.resume();
+  engine.notify(keys::kInitEnd, {{"num_parameters", num_parameters(*module)}});
+  engine.notify(keys::kLaunchTraining, {{"device", "cpu"}, {"threads", at::get_num_threads()}, {"world_size", 1}});
 
   engine.fit(*train, eval.get());
 
@@ -79,9 +115,10 @@ void run_train(Job& job) {
                 {"code", commit()}});
   TrainingState state = engine.state();
   state.end_to_end_s += job.started().seconds() - engine.measured_until_s();
-  Json result = result_of(job, state, module->sample_unit());
+  Json result = result_of(job, engine, state);
   result[keys::kHashes] = job.hashes(*train, weights_hash);
   job.write_result(result);
+  engine.notify(keys::kFinished, result);
 }
 
 }  // namespace assay

@@ -13,6 +13,7 @@ std::string_view kind_name(ErrorKind kind) {
     case ErrorKind::Infrastructure: return "infrastructure";
     case ErrorKind::OutOfMemory: return "out_of_memory";
     case ErrorKind::NonFinite: return "non_finite";
+    case ErrorKind::LossSpike: return "loss_spike";
     case ErrorKind::Communication: return "communication";
     case ErrorKind::Timeout: return "timeout";
     case ErrorKind::Interrupted: return "interrupted";
@@ -42,6 +43,7 @@ int worker_exit_code(ErrorKind kind) {
     case ErrorKind::Data: return 10;
     case ErrorKind::OutOfMemory: return 11;
     case ErrorKind::NonFinite: return 12;
+    case ErrorKind::LossSpike: return 15;
     case ErrorKind::Communication: return 13;
     case ErrorKind::Timeout: return 14;
     case ErrorKind::Interrupted: return kExitInterrupted;
@@ -61,6 +63,7 @@ std::string_view failure_kind(int code) {
     case 12: return "non_finite";
     case 13: return "communication";
     case 14: return "timeout";
+    case 15: return "loss_spike";
     case kExitInterrupted: return "interrupted";
     default: return code > 128 ? "killed" : "unknown";
   }

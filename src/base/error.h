@@ -16,6 +16,7 @@ enum class ErrorKind {
   Infrastructure,  // host, port, disk
   OutOfMemory,
   NonFinite,  // a loss or gradient that is not a number
+  LossSpike,  // a loss far above those of the steps before
   Communication,
   Timeout,
   Interrupted,
@@ -44,6 +45,7 @@ using InvalidError = TypedError<ErrorKind::Invalid>;
 using InfrastructureError = TypedError<ErrorKind::Infrastructure>;
 using OutOfMemoryError = TypedError<ErrorKind::OutOfMemory>;
 using NonFiniteError = TypedError<ErrorKind::NonFinite>;
+using LossSpikeError = TypedError<ErrorKind::LossSpike>;
 using CommunicationError = TypedError<ErrorKind::Communication>;
 using TimeoutError = TypedError<ErrorKind::Timeout>;
 using InterruptedError = TypedError<ErrorKind::Interrupted>;

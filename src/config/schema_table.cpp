@@ -105,6 +105,7 @@ void add_engine(Sections& sections, Keys& keys) {
   sections.push_back({.path = "Engine", .doc = "The training loop."});
   sections.push_back({.path = "Engine.mix_precision", .doc = "Automatic mixed precision."});
   sections.push_back({.path = "Engine.save_load", .doc = "Checkpoints."});
+  sections.push_back({.path = "Engine.spike", .doc = "Stopping when the loss jumps."});
   const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
   add(choice("Engine.run_mode", {"step", "epoch"}, "Unit of eval_freq: steps or epochs."));
   add(count("Engine.num_train_epochs", 1, 1, "Passes over the training data, unless max_steps ends earlier."));
@@ -116,6 +117,11 @@ void add_engine(Sections& sections, Keys& keys) {
   add(limit("Engine.test_iters", nullptr, "Batches of a test; null: all."));
   add(boolean("Engine.stop_at_target", false, "End training as soon as an evaluation reaches the target."));
   add(limit("Engine.early_stop", nullptr, "End training after so many evaluations without a better one."));
+  add(boolean("Engine.tensorboard", false, "Write TensorBoard event files too, in the folder tensorboard."));
+  add(boolean("Engine.spike.enable", false, "Stop before an update whose loss is a spike."));
+  add(count("Engine.spike.window", 32, 1, "Steps whose median loss a loss is compared with."));
+  add(number("Engine.spike.factor", 3.0, 1, "A loss above so many medians is a spike."));
+  keys.back().above_min = true;
   add(boolean("Engine.mix_precision.enable", false, "Compute in `dtype` where that is safe."));
   add(choice("Engine.mix_precision.dtype", {"bfloat16", "float16"},
              "Type of the lower precision; CPUs have bfloat16."));
@@ -128,7 +134,11 @@ void add_engine(Sections& sections, Keys& keys) {
   add(limit("Engine.save_load.save_epoch", 1, "Epochs between two checkpoints."));
   add(location(text("Engine.save_load.output_dir", "./output", "Folder of checkpoints; a run folder replaces it.")));
   add(text("Engine.save_load.ckpt_dir", nullptr, "Checkpoint to continue from: weights, optimizer, position."));
-  add(text("Engine.save_load.pretrained", nullptr, "Weights to start from, and nothing else."));
+  add(text("Engine.save_load.pretrained", nullptr,
+           "Weights to start from, and nothing else: a safetensors file or a checkpoint."));
+  add(limit("Engine.save_load.keep_last", nullptr, "Newest checkpoints to keep; null: all."));
+  add(count("Engine.save_load.keep_best", nullptr, 1,
+            "Checkpoints of the best evaluations, saved and kept besides; null: none."));
 }
 
 void add_data(Sections& sections, Keys& keys) {
@@ -217,9 +227,10 @@ void add_tools(Sections& sections, Keys& keys) {
   sections.push_back({.path = "Compress.Quantization", .doc = "Fewer bits.", .optional = true});
   const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
   add(boolean("Profiler.enable", false, "Record a profile."));
-  add(list("Profiler.scheduler", KeyType::IntList, Json::array({1, 5}), "First step and the step after the last."));
+  add(list("Profiler.scheduler", KeyType::IntList, Json::array({1, 5}),
+           "First step, counted from 0, and the step after the last."));
   keys.back().min = 0;
-  add(location(text("Profiler.profiler_log", "./profiler_log", "Folder of the profile.")));
+  add(location(text("Profiler.profiler_log", "profile", "Folder of the profile, relative to the output folder.")));
   add(location(text("Inference.model_dir", nullptr, "Folder of the exported model.")));
   add(count("Inference.mp_degree", 1, 1, "Tensor-parallel processes."));
   add(choice("Generation.decode_strategy", {"sampling", "greedy_search", "beam_search"},

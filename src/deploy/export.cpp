@@ -16,20 +16,25 @@ namespace assay {
 
 namespace {
 
-constexpr int64_t kTraceBatch = 3;  // any size does; one that is not 1 shows a batch taken for a constant
+// Any sizes do that differ from each other and from 1: then an extent taken for a constant, or for another, shows.
+constexpr int64_t kTraceBatch = 3;
+constexpr int64_t kExtentStep = 4;  // between free extents: 3 samples of 7 tokens
 
-const std::map<std::string, torch::ScalarType> kTypes = {
-    {"float32", torch::kFloat}, {"float64", torch::kDouble}, {"int64", torch::kLong}, {"int32", torch::kInt}};
+const std::map<std::string, torch::ScalarType> kTypes = {{"float32", torch::kFloat}, {"float64", torch::kDouble},
+                                                         {"int64", torch::kLong},    {"int32", torch::kInt},
+                                                         {"uint8", torch::kByte},    {"bool", torch::kBool}};
 
 torch::Tensor example(const InputSpec& spec, int64_t batch) {
   std::vector<int64_t> shape = spec.shape;
-  for (int64_t& extent : shape) extent = extent == -1 ? batch : extent;
-  if (torch::isFloatingType(spec.dtype)) {
-    // Not from the default generator: exporting must not disturb a training run.
-    const int64_t count = c10::multiply_integers(shape);
-    return torch::arange(count, spec.dtype).mul_(0.7).sin_().reshape(shape);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == -1) shape[i] = batch + static_cast<int64_t>(i) * kExtentStep;
   }
-  return torch::zeros(shape, spec.dtype);
+  const int64_t count = c10::multiply_integers(shape);
+  // Not from the default generator: exporting must not disturb a training run.
+  if (torch::isFloatingType(spec.dtype)) return torch::arange(count, spec.dtype).mul_(0.7).sin_().reshape(shape);
+  if (spec.dtype == torch::kBool) return torch::arange(count).remainder(3).ne(0).reshape(shape);
+  constexpr int64_t kStride = 7919;  // a prime: neighbours get different values whatever num_values is
+  return torch::arange(count).mul_(kStride).remainder_(spec.num_values).to(spec.dtype).reshape(shape);
 }
 
 // Shares the tensors themselves: that is how the tracer knows that what the network reads is an attribute.
@@ -76,9 +81,17 @@ void check_export(torch::jit::Module& copy, Network& network, const std::vector<
       values.emplace_back(tensors.back());
     }
     const torch::Tensor expected = network.forward(tensors);
-    const torch::Tensor actual = copy.forward(values).toTensor();
-    if (!torch::allclose(actual, expected, 1e-5, 1e-6)) {
-      throw InternalError(fmt::format("the traced model differs from the module at batch size {}", batch));
+    torch::Tensor actual;
+    try {
+      actual = copy.forward(values).toTensor();
+    } catch (const std::exception&) {
+      // Its own message is a page of TorchScript; what it means is below.
+    }
+    if (!actual.defined() || actual.sizes() != expected.sizes() || !torch::allclose(actual, expected, 1e-5, 1e-6)) {
+      throw InternalError(
+          fmt::format("the traced model differs from the module at batch size {}: its forward pass decides something "
+                      "by the values or the extents of its inputs",
+                      batch));
     }
   }
 }
@@ -96,6 +109,7 @@ Json to_json(const ExportInfo& info) {
   Json inputs = Json::array();
   for (const InputSpec& spec : info.inputs) {
     inputs.push_back({{"name", spec.name}, {"dtype", type_text(spec.dtype)}, {"shape", spec.shape}});
+    if (!torch::isFloatingType(spec.dtype)) inputs.back()["num_values"] = spec.num_values;
   }
   Json json = {{"format", "torchscript"},
                {"case", info.case_name},
@@ -116,7 +130,8 @@ ExportInfo export_info_of(const Json& json, const std::string& where) {
     for (const Json& input : json.at("inputs")) {
       info.inputs.push_back({.name = input.at("name").get<std::string>(),
                              .dtype = kTypes.at(input.at("dtype").get<std::string>()),
-                             .shape = input.at("shape").get<std::vector<int64_t>>()});
+                             .shape = input.at("shape").get<std::vector<int64_t>>(),
+                             .num_values = input.value("num_values", int64_t{1})});
     }
   } catch (const std::exception&) {
     throw DataError(fmt::format("{}: not the description of an exported model", where));

@@ -16,9 +16,10 @@ namespace assay {
 
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr char kWeightsFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
+constexpr char kConfigFile[] = "config.json";
 constexpr char kMetaFile[] = "meta.json";
 constexpr char kRandomState[] = "random.cpu";  // beside the optimizer's tensors
 constexpr char kUnfinished[] = ".unfinished-";
@@ -56,11 +57,35 @@ void remove_unfinished(const fs::path& folder) {
   }
 }
 
+// A row-major copy, so that whoever writes it later needs nothing but its bytes.
+NamedTensors copies_of(const NamedTensors& tensors) {
+  NamedTensors copies;
+  for (const auto& [name, tensor] : tensors) {
+    torch::Tensor copy = torch::empty(tensor.sizes(), torch::TensorOptions().dtype(tensor.dtype()));
+    copies.emplace_back(name, copy.copy_(tensor.detach()));
+  }
+  return copies;
+}
+
+std::map<std::string, torch::Tensor> by_name(const NamedTensors& tensors) { return {tensors.begin(), tensors.end()}; }
+
 struct Contents {
   LoadedCheckpoint loaded;
-  LoadedTensors weights;
-  LoadedTensors optimizer;
+  std::map<std::string, torch::Tensor> weights;
+  std::map<std::string, torch::Tensor> optimizer;
+  int64_t num_updates = 0;
+  Json parts;
 };
+
+// The SHA-256 of every file, before anything in it is believed.
+void check_files(const fs::path& checkpoint, const Json& sums) {
+  for (const char* name : {kWeightsFile, kOptimizerFile}) sums.at(name);
+  for (const auto& [name, sum] : sums.items()) {
+    if (name.find('/') != std::string::npos || sha256_file(checkpoint / name) != sum.get<std::string>()) {
+      throw DataError(fmt::format("{}: its content is not what was saved", (checkpoint / name).string()));
+    }
+  }
+}
 
 Contents read_contents(const fs::path& checkpoint) {
   const fs::path meta_path = checkpoint / kMetaFile;
@@ -71,21 +96,61 @@ Contents read_contents(const fs::path& checkpoint) {
       throw DataError(fmt::format("{}: format {}, this program reads {}", meta_path.string(),
                                   meta.at("format").get<int>(), kFormat));
     }
-    for (const char* name : {kWeightsFile, kOptimizerFile}) {
-      const auto expected = meta.at("sha256").at(name).get<std::string>();
-      if (sha256_file(checkpoint / name) != expected) {
-        throw DataError(fmt::format("{}: its content is not what was saved", (checkpoint / name).string()));
-      }
-    }
+    check_files(checkpoint, meta.at("sha256"));
     contents.loaded.label = {meta.at("case").get<std::string>(), meta.at("config_hash").get<std::string>()};
     contents.loaded.weights_hash = meta.at("weights_hash").get<std::string>();
     contents.loaded.state = training_state_of(meta.at("state"), meta_path.string());
+    contents.num_updates = meta.at("num_updates").get<int64_t>();
+    contents.parts = meta.at("parts");
   } catch (const Json::exception&) {
     throw DataError(fmt::format("{}: an entry is missing or has the wrong type", meta_path.string()));
   }
-  contents.weights = load_tensors(checkpoint / kWeightsFile);
-  contents.optimizer = load_tensors(checkpoint / kOptimizerFile);
+  contents.weights = load_tensors(checkpoint / kWeightsFile).tensors;
+  contents.optimizer = load_tensors(checkpoint / kOptimizerFile).tensors;
   return contents;
+}
+
+void load_parts(const std::vector<StatePart*>& parts, const Json& values,
+                const std::map<std::string, torch::Tensor>& tensors) {
+  for (StatePart* part : parts) {
+    const auto found = values.find(part->name());
+    if (found == values.end()) throw DataError(fmt::format("holds no state of '{}'", part->name()));
+    const std::string prefix = part->name() + ".";
+    std::map<std::string, torch::Tensor> own;
+    for (const auto& [name, tensor] : tensors) {
+      if (name.rfind(prefix, 0) == 0) own.emplace(name.substr(prefix.size()), tensor);
+    }
+    part->load(*found, own);
+  }
+}
+
+// Changes everything, in place.
+void apply(const Trained& trained, const Contents& contents, const std::string& where) {
+  load_into(trained.module.model(), contents.weights, where);
+  trained.optimizer.load_state(contents.optimizer, contents.num_updates);
+  load_parts(trained.parts, contents.parts, contents.optimizer);
+  set_random_state(contents.optimizer.at(kRandomState));
+}
+
+// Renames a checkpoint to a name that no reader takes for one. Returns the new path.
+fs::path hide(const fs::path& checkpoint) {
+  const fs::path hidden =
+      checkpoint.parent_path() / fmt::format("{}old-{}-{}", kUnfinished, checkpoint.filename().string(), ::getpid());
+  std::error_code error;
+  fs::remove_all(hidden, error);
+  fs::rename(checkpoint, hidden, error);
+  if (error) throw InfrastructureError(fmt::format("{}: cannot remove: {}", checkpoint.string(), error.message()));
+  return hidden;
+}
+
+void publish(const fs::path& unfinished, const fs::path& target) {
+  // One that is there is damaged, and resuming passed over it; or the same step is saved twice.
+  const fs::path old = fs::exists(target) ? hide(target) : fs::path();
+  std::error_code error;
+  fs::rename(unfinished, target, error);
+  if (error) throw InfrastructureError(fmt::format("{}: cannot save: {}", target.string(), error.message()));
+  sync_folder(target.parent_path());
+  if (!old.empty()) fs::remove_all(old, error);
 }
 
 }  // namespace
@@ -94,65 +159,84 @@ std::string checkpoint_name(const TrainingState& state) {
   return fmt::format("epoch_{}_step_{}", state.epoch, state.global_step);
 }
 
-fs::path save_checkpoint(const fs::path& folder, const Module& module, const Optimizer& optimizer,
-                         const TrainingState& state, const CheckpointLabel& label) {
-  const fs::path target = folder / checkpoint_name(state);
-  const fs::path unfinished = folder / fmt::format("{}{}-{}", kUnfinished, target.filename().string(), ::getpid());
-  make_folder(unfinished);
-  const NamedTensors weights = state_of(module.model());
-  const std::string weights_hash = hash_of(weights);
-  NamedTensors optimizer_state = optimizer.state();
-  optimizer_state.emplace_back(kRandomState, random_state());
-  const std::map<std::string, std::string> metadata = {{"case", label.case_name}, {"weights_hash", weights_hash}};
-  Json meta = {{"format", kFormat},
-               {"case", label.case_name},
-               {"config_hash", label.config_hash},
-               {"weights_hash", weights_hash},
-               {"sha256",
-                {{kWeightsFile, save_tensors(unfinished / kWeightsFile, weights, metadata)},
-                 {kOptimizerFile, save_tensors(unfinished / kOptimizerFile, optimizer_state, metadata)}}},
-               {"state", to_json(state)}};
-  write_file_atomic(unfinished / kMetaFile, to_pretty(meta));
-  std::error_code error;
-  if (fs::exists(target)) {
-    // A damaged one that resuming passed over, or the same step saved twice; the next resume removes it.
-    const fs::path old = folder / fmt::format("{}old-{}-{}", kUnfinished, target.filename().string(), ::getpid());
-    fs::rename(target, old, error);
-    fs::rename(unfinished, target, error);
-    std::error_code ignored;
-    fs::remove_all(old, ignored);
-  } else {
-    fs::rename(unfinished, target, error);
+Snapshot take_snapshot(const Trained& trained, const TrainingState& state) {
+  Snapshot snapshot{.weights = copies_of(state_of(trained.module.model())),
+                    .optimizer = copies_of(trained.optimizer.state()),
+                    .num_updates = trained.optimizer.num_updates(),
+                    .state = state};
+  for (const StatePart* part : trained.parts) {
+    snapshot.parts[part->name()] = part->values();
+    for (auto& [name, tensor] : copies_of(part->tensors())) {
+      snapshot.optimizer.emplace_back(part->name() + "." + name, std::move(tensor));
+    }
   }
-  if (error) throw InfrastructureError(fmt::format("{}: cannot save: {}", target.string(), error.message()));
-  sync_folder(folder);
-  return target;
+  snapshot.optimizer.emplace_back(kRandomState, random_state());
+  return snapshot;
 }
 
-LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, Module& module, Optimizer& optimizer) {
-  Contents contents = read_contents(checkpoint);
-  const auto random = contents.optimizer.tensors.find(kRandomState);
-  if (random == contents.optimizer.tensors.end()) {
+WrittenCheckpoint write_checkpoint(const fs::path& folder, const Snapshot& snapshot, const CheckpointLabel& label) {
+  const std::string name = checkpoint_name(snapshot.state);
+  const fs::path unfinished = folder / fmt::format("{}{}-{}", kUnfinished, name, ::getpid());
+  make_folder(unfinished);
+  WrittenCheckpoint written{
+      .path = folder / name, .global_step = snapshot.state.global_step, .weights_hash = hash_of(snapshot.weights)};
+  const std::map<std::string, std::string> metadata = {{"case", label.case_name},
+                                                       {"weights_hash", written.weights_hash}};
+  Json sums = {{kWeightsFile, save_tensors(unfinished / kWeightsFile, snapshot.weights, metadata)},
+               {kOptimizerFile, save_tensors(unfinished / kOptimizerFile, snapshot.optimizer, metadata)}};
+  if (!label.config.is_null()) {
+    const std::string config = to_pretty(label.config);
+    write_file_atomic(unfinished / kConfigFile, config);
+    sums[kConfigFile] = sha256(config);
+  }
+  write_file_atomic(unfinished / kMetaFile, to_pretty({{"format", kFormat},
+                                                       {"case", label.case_name},
+                                                       {"config_hash", label.config_hash},
+                                                       {"weights_hash", written.weights_hash},
+                                                       {"sha256", sums},
+                                                       {"num_updates", snapshot.num_updates},
+                                                       {"parts", snapshot.parts},
+                                                       {"state", to_json(snapshot.state)}}));
+  publish(unfinished, written.path);
+  return written;
+}
+
+void remove_checkpoint(const fs::path& checkpoint) {
+  const fs::path hidden = hide(checkpoint);
+  std::error_code ignored;  // what stays behind is removed when the run is resumed
+  fs::remove_all(hidden, ignored);
+}
+
+LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, const Trained& trained) {
+  const Contents contents = read_contents(checkpoint);
+  const auto random = contents.optimizer.find(kRandomState);
+  if (random == contents.optimizer.end()) {
     throw DataError(fmt::format("{}: no tensor '{}'", (checkpoint / kOptimizerFile).string(), kRandomState));
   }
-  const torch::Tensor random_before = random_state();
-  if (random->second.sizes() != random_before.sizes() || random->second.scalar_type() != torch::kByte) {
+  if (random->second.sizes() != random_state().sizes() || random->second.scalar_type() != torch::kByte) {
     throw DataError(fmt::format("{}: the random state is of another libtorch", (checkpoint / kOptimizerFile).string()));
   }
-  const std::map<std::string, torch::Tensor> before = [&] {
-    std::map<std::string, torch::Tensor> copies;
-    for (const auto& [name, tensor] : state_of(module.model())) copies.emplace(name, tensor.detach().clone());
-    return copies;
-  }();
-  load_into(module.model(), contents.weights.tensors, (checkpoint / kWeightsFile).string());
+  Snapshot now = take_snapshot(trained, {});
   try {
-    optimizer.load_state(contents.optimizer.tensors, contents.loaded.state.global_step);
-    set_random_state(random->second);
+    apply(trained, contents, (checkpoint / kWeightsFile).string());
   } catch (const std::exception& error) {
-    load_into(module.model(), before, "the weights before loading");
-    throw DataError(fmt::format("{}: {}", (checkpoint / kOptimizerFile).string(), error.what()));
+    const Contents before{.loaded = {},
+                          .weights = by_name(now.weights),
+                          .optimizer = by_name(now.optimizer),
+                          .num_updates = now.num_updates,
+                          .parts = std::move(now.parts)};
+    apply(trained, before, "the weights before loading");
+    const std::string text = error.what();
+    const bool named = text.rfind(checkpoint.string(), 0) == 0;
+    throw DataError(named ? text : fmt::format("{}: {}", (checkpoint / kOptimizerFile).string(), text));
   }
   return contents.loaded;
+}
+
+std::string load_pretrained(const fs::path& path, Module& module) {
+  const fs::path file = fs::is_directory(path) ? path / kWeightsFile : path;
+  load_into(module.model(), load_tensors(file).tensors, file.string());
+  return hash_of(state_of(module.model()));
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
@@ -169,12 +253,12 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
 }
 
 std::optional<ResumedCheckpoint> load_newest_checkpoint(
-    const fs::path& folder, Module& module, Optimizer& optimizer,
+    const fs::path& folder, const Trained& trained,
     const std::function<void(const fs::path&, const std::string&)>& on_damaged) {
   remove_unfinished(folder);
   for (const fs::path& path : list_checkpoints(folder)) {
     try {
-      return ResumedCheckpoint{path, load_checkpoint(path, module, optimizer)};
+      return ResumedCheckpoint{path, load_checkpoint(path, trained)};
     } catch (const DataError& error) {
       on_damaged(path, error.what());
     }

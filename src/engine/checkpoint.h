@@ -1,5 +1,6 @@
-// Checkpoints: a folder `epoch_<e>_step_<s>` with weights, optimizer and random state as safetensors, and meta.json
-// with the position and the SHA-256 of every file. It appears under its name only when it is complete.
+// Checkpoints: a folder `epoch_<e>_step_<s>` with weights, optimizer and random state as safetensors, the effective
+// configuration, and meta.json with the position and the SHA-256 of every file. It appears under its name only when it
+// is complete. Saving has two parts: a snapshot, which copies the tensors, and writing it, which any thread may do.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "engine/module.h"
+#include "engine/state_part.h"
 #include "engine/training_state.h"
 
 namespace assay {
@@ -17,25 +19,46 @@ namespace assay {
 struct CheckpointLabel {
   std::string case_name;
   std::string config_hash;
+  Json config = nullptr;  // the effective configuration, kept as config.json; null: not kept
 };
+
+// Everything with tensors that a checkpoint holds. Borrowed.
+struct Trained {
+  Module& module;
+  Optimizer& optimizer;
+  std::vector<StatePart*> parts{};
+};
+
+// A copy of one moment: what happens to the run afterwards does not change it.
+struct Snapshot {
+  NamedTensors weights;
+  NamedTensors optimizer;  // with the tensors of the parts and the random state
+  int64_t num_updates = 0;
+  Json parts = Json::object();
+  TrainingState state;
+};
+Snapshot take_snapshot(const Trained& trained, const TrainingState& state);
+
+struct WrittenCheckpoint {
+  std::filesystem::path path;
+  int64_t global_step = 0;
+  std::string weights_hash;
+};
+// "epoch_3_step_1200"
+std::string checkpoint_name(const TrainingState& state);
+// Writes `folder`/epoch_.._step_../; one of the same name is replaced. Uses no compute threads of libtorch. Throws
+// InfrastructureError.
+WrittenCheckpoint write_checkpoint(const std::filesystem::path& folder, const Snapshot& snapshot,
+                                   const CheckpointLabel& label);
 
 struct LoadedCheckpoint {
   TrainingState state;
   CheckpointLabel label;
   std::string weights_hash;
 };
-
-// "epoch_3_step_1200"
-std::string checkpoint_name(const TrainingState& state);
-
-// Writes `folder`/epoch_.._step_../ and returns its path; one of the same name is replaced. Throws InfrastructureError.
-std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Module& module,
-                                      const Optimizer& optimizer, const TrainingState& state,
-                                      const CheckpointLabel& label);
-
-// Reads everything, checks it, then changes module, optimizer and the random generator. Throws DataError naming the
+// Reads everything, checks it, then changes what was trained and the random generator. Throws DataError naming the
 // file; then nothing was changed.
-LoadedCheckpoint load_checkpoint(const std::filesystem::path& checkpoint, Module& module, Optimizer& optimizer);
+LoadedCheckpoint load_checkpoint(const std::filesystem::path& checkpoint, const Trained& trained);
 
 // All checkpoints of a folder by name, newest (largest step) first. Does not look into them.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
@@ -47,7 +70,14 @@ struct ResumedCheckpoint {
   LoadedCheckpoint loaded;
 };
 std::optional<ResumedCheckpoint> load_newest_checkpoint(
-    const std::filesystem::path& folder, Module& module, Optimizer& optimizer,
+    const std::filesystem::path& folder, const Trained& trained,
     const std::function<void(const std::filesystem::path&, const std::string&)>& on_damaged);
+
+// Makes a checkpoint disappear at once, then deletes it: a kill in between leaves nothing that looks like a damaged
+// one.
+void remove_checkpoint(const std::filesystem::path& checkpoint);
+
+// Weights and nothing else, from a safetensors file or a checkpoint folder. Returns their hash. Throws DataError.
+std::string load_pretrained(const std::filesystem::path& path, Module& module);
 
 }  // namespace assay

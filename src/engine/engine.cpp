@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "device/cpu.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -44,14 +45,43 @@ class AutocastScope {
 
 Engine::Engine(Module& module, const EngineOptions& options, EngineServices services)
     : module_(module), options_(options), services_(std::move(services)) {
+  for (EngineObserver* handler : module_.event_handlers()) services_.observers.push_back(handler);
+  for (EngineObserver* observer : services_.observers) {
+    if (observer->wants_step_events()) step_observers_.push_back(observer);
+  }
+  if (options_.spike) spike_guard_.emplace(*options_.spike);
+  notify(keys::kInitStart, {{"case", services_.label.case_name}});
+  module_.process_configs(options_);
   optimizer_ = module_.configure_optimizers(options_.optimizer);
+  notify(keys::kCreateOptimizer, {{"name", options_.optimizer.name}});
 }
 
 void Engine::notify(const char* event, const Json& data) {
   for (EngineObserver* observer : services_.observers) observer->on_event(event, data);
 }
 
-bool Engine::finished() const { return state_.global_step >= num_steps_ || stopped_at_target_; }
+void Engine::notify_step(const char* event, const Json& data) {
+  for (EngineObserver* observer : step_observers_) observer->on_event(event, data);
+}
+
+bool Engine::finished() const { return state_.global_step >= num_steps_ || ended_early_; }
+
+std::optional<double> Engine::mfu(int64_t num_samples, double seconds) const {
+  const std::optional<double> flops = module_.flops_per_sample();
+  if (!flops || !services_.peak_flops || !(seconds > 0)) return std::nullopt;
+  return *flops * static_cast<double>(num_samples) / (seconds * *services_.peak_flops);
+}
+
+void Engine::refuse_senseless(const Loader* eval) const {
+  const auto need = [&](const char* key, bool wanted) {
+    if (!wanted || (eval && services_.target)) return;
+    throw ConfigError(fmt::format("{}: needs evaluations and a target, but {}", key,
+                                  eval ? "the case has no target" : "there is no section Data.Eval"));
+  };
+  need("Engine.stop_at_target", options_.stop_at_target);
+  need("Engine.early_stop", options_.early_stop.has_value());
+  need("Engine.save_load.keep_best", options_.keep_best.has_value());
+}
 
 // Brings the times of the state up to now, so that a checkpoint holds them.
 void Engine::add_train_time() {
@@ -65,6 +95,16 @@ void Engine::add_train_time() {
 }
 
 void Engine::fit(Loader& train, Loader* eval) {
+  refuse_senseless(eval);
+  try {
+    run_training(train, eval);
+  } catch (...) {
+    if (writer_) writer_->settle();
+    throw;
+  }
+}
+
+void Engine::run_training(Loader& train, Loader* eval) {
   num_steps_ = total_steps(options_, train.num_batches());
   schedule_ = make_schedule(options_, num_steps_);
   state_.init_s = earlier_init_s_ + services_.started.seconds();
@@ -75,10 +115,13 @@ void Engine::fit(Loader& train, Loader* eval) {
                              {"batches_per_epoch", train.num_batches()},
                              {"batch_size", train.batch_size()},
                              {"num_samples", train.dataset().size()}});
-  stopped_at_target_ = options_.stop_at_target && state_.converged;
+  ended_early_ = (options_.stop_at_target && state_.converged) ||
+                 (options_.early_stop && state_.evaluations_without_better >= *options_.early_stop);
   while (!finished()) train_epoch(train, eval);
+  if (window_.steps > 0) log_window(train);  // an early end comes between two log lines
   if (eval && state_.evaluated_at_step != state_.global_step) evaluate_and_judge(*eval);
   if (options_.save_epoch || options_.save_steps) save_if_new();
+  finish_saving();
   add_train_time();
   notify(keys::kTrainEnd, {{keys::kGlobalStep, state_.global_step}, {keys::kConverged, state_.converged}});
 }
@@ -93,8 +136,19 @@ void Engine::train_epoch(Loader& train, Loader* eval) {
     std::optional<Batch> batch = train.next();
     if (!batch) break;
     window_.data_s += step_watch.seconds();
+    if (!step_observers_.empty()) {
+      notify_step(keys::kStepBegin,
+                  {{keys::kGlobalStep, state_.global_step}, {"epoch", state_.epoch}, {"batch", state_.batch + 1}});
+    }
     train_step(std::move(*batch));
     window_.total_s += step_watch.seconds();
+    if (!step_observers_.empty()) {
+      notify_step(keys::kStepEnd, {{keys::kGlobalStep, state_.global_step},
+                                   {"epoch", state_.epoch},
+                                   {"batch", state_.batch},
+                                   {"loss", json_number(last_loss_)},
+                                   {"num_samples", state_.num_samples}});
+    }
     after_step(train, eval);
   }
   if (state_.batch >= train.num_batches()) end_epoch(eval, epoch_watch.seconds());
@@ -104,6 +158,7 @@ void Engine::train_step(Batch batch) {
   batch = module_.pretreating_batch(std::move(batch));
   const Stopwatch compute_watch;
   const double loss = forward_backward(batch);
+  if (spike_guard_) stop_at_spike(loss);
   const Stopwatch optimizer_watch;
   try {
     optimizer_->step(schedule_->rate(state_.global_step));
@@ -116,6 +171,8 @@ void Engine::train_step(Batch batch) {
   state_.compute_s += compute_watch.seconds();
   window_.samples += batch.num_samples;
   ++window_.steps;
+  last_loss_ = loss;
+  if (spike_guard_) spike_guard_->add(state_.recent_losses, loss);
   state_.window_loss += loss;
   ++state_.window_steps;
   state_.num_samples += batch.num_samples;
@@ -148,6 +205,11 @@ double Engine::forward_backward(const Batch& batch) {
           value, state_.global_step + 1, state_.epoch, state_.batch + 1, schedule_->rate(state_.global_step)));
     }
     mean_loss += value * share;
+    if (!step_observers_.empty()) {
+      notify_step(keys::kBackward, {{keys::kGlobalStep, state_.global_step},
+                                    {"micro_batch", begin / micro_size + 1},
+                                    {"loss", json_number(value)}});
+    }
     const Stopwatch backward_watch;
     module_.backward(whole ? loss : loss * share);
     window_.backward_s += backward_watch.seconds();
@@ -155,7 +217,18 @@ double Engine::forward_backward(const Batch& batch) {
   return mean_loss;
 }
 
+void Engine::stop_at_spike(double loss) const {
+  const std::optional<double> limit = spike_guard_->limit(state_.recent_losses);
+  if (!limit || loss <= *limit) return;
+  throw LossSpikeError(fmt::format(
+      "the loss jumped to {:g} at step {} (epoch {}, batch {}): above Engine.spike.factor {:g} times {:g}, the median "
+      "of the last {} steps; training stopped before this update",
+      loss, state_.global_step + 1, state_.epoch, state_.batch + 1, options_.spike->factor,
+      *limit / options_.spike->factor, options_.spike->window));
+}
+
 void Engine::after_step(Loader& train, Loader* eval) {
+  if (writer_) announce(writer_->finished());
   if (state_.global_step % options_.logging_freq == 0 || finished()) log_window(train);
   const bool step_mode = options_.run_mode == EngineOptions::RunMode::Step;
   if (eval && step_mode && options_.eval_freq && state_.global_step % *options_.eval_freq == 0) {
@@ -168,6 +241,7 @@ void Engine::after_step(Loader& train, Loader* eval) {
 
 void Engine::log_window(const Loader& train) {
   const auto steps = static_cast<double>(std::max<int64_t>(window_.steps, 1));
+  const double samples_per_s = static_cast<double>(window_.samples) / window_.total_s;
   const TrainLog log{.epoch = state_.epoch,
                      .num_epochs = options_.num_epochs,
                      .batch = state_.batch,
@@ -176,7 +250,10 @@ void Engine::log_window(const Loader& train) {
                      .loss = state_.window_loss / static_cast<double>(state_.window_steps),
                      .learning_rate = schedule_->rate(state_.global_step - 1),
                      .batch_cost_s = window_.total_s / steps,
-                     .samples_per_s = static_cast<double>(window_.samples) / window_.total_s,
+                     .samples_per_s = samples_per_s,
+                     .units_per_s = samples_per_s * module_.units_per_sample(),
+                     .mfu = mfu(window_.samples, window_.total_s),
+                     .peak_memory_bytes = peak_resident_bytes(),
                      .data_s = window_.data_s / steps,
                      .forward_s = window_.forward_s / steps,
                      .backward_s = window_.backward_s / steps,
@@ -197,157 +274,6 @@ void Engine::end_epoch(Loader* eval, double seconds) {
   if (eval && epoch_mode && options_.eval_freq && state_.epoch % *options_.eval_freq == 0) evaluate_and_judge(*eval);
   if (options_.save_epoch && state_.epoch % *options_.save_epoch == 0) save_if_new();
   stop_if_asked();
-}
-
-void Engine::evaluate_and_judge(Loader& eval) {
-  const Stopwatch watch;
-  const Evaluation evaluation = evaluate(eval, options_.eval_iters);
-  eval_s_ += watch.seconds();
-  state_.evaluated_at_step = state_.global_step;
-  state_.eval_loss = evaluation.metrics.at("loss");
-  state_.metric.reset();
-  if (services_.target) {
-    const auto found = evaluation.metrics.find(services_.target->metric);
-    if (found == evaluation.metrics.end()) {
-      throw ConfigError(fmt::format("target.metric '{}': this model does not measure it", services_.target->metric));
-    }
-    state_.metric = found->second;
-    const bool maximize = services_.target->goal == Goal::Maximize;
-    if (!state_.best_metric ||
-        (maximize ? *state_.metric > *state_.best_metric : *state_.metric < *state_.best_metric)) {
-      state_.best_metric = state_.metric;
-      state_.best_epoch = evaluation.epoch;
-    }
-    if (services_.target->reached_by(*state_.metric)) {
-      if (!state_.converged) state_.converged_at_step = state_.global_step;
-      state_.converged = true;
-      stopped_at_target_ = options_.stop_at_target;
-    }
-  }
-  for (EngineObserver* observer : services_.observers) observer->on_evaluation(evaluation, state_);
-}
-
-Evaluation Engine::evaluate(Loader& loader, std::optional<int64_t> max_batches) {
-  notify(keys::kInitEvaluation, {{keys::kGlobalStep, state_.global_step}});
-  const Stopwatch watch;
-  const EvalSums sums = run_batches(loader, max_batches, /*test=*/false, nullptr);
-  // An evaluation after an epoch belongs to the epoch that just ended.
-  const int64_t epoch = state_.batch == 0 && state_.epoch > 0 ? state_.epoch - 1 : state_.epoch;
-  return {.epoch = epoch,
-          .global_step = state_.global_step,
-          .num_samples = sums.num_samples,
-          .seconds = watch.seconds(),
-          .metrics = module_.validation_epoch_end(epoch, sums)};
-}
-
-Predictions Engine::predict(Loader& loader, std::optional<int64_t> max_batches) {
-  const Stopwatch watch;
-  TensorList outputs;
-  TensorList labels;
-  const EvalSums sums = run_batches(loader, max_batches, /*test=*/true, [&](const Batch& batch, const EvalStep& step) {
-    outputs.push_back(step.output);
-    labels.push_back(label_of(batch));
-  });
-  return {.outputs = torch::cat(outputs),
-          .labels = torch::cat(labels),
-          .evaluation = {.epoch = state_.epoch,
-                         .global_step = state_.global_step,
-                         .num_samples = sums.num_samples,
-                         .seconds = watch.seconds(),
-                         .metrics = module_.validation_epoch_end(state_.epoch, sums)}};
-}
-
-EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches, bool test,
-                             const std::function<void(const Batch&, const EvalStep&)>& on_step) {
-  const torch::NoGradGuard no_grad;
-  module_.model().eval();
-  const int64_t num_batches = max_batches ? std::min(*max_batches, loader.num_batches()) : loader.num_batches();
-  EvalSums sums;
-  loader.start(0);
-  for (int64_t i = 0; i < num_batches; ++i) {
-    const Stopwatch watch;
-    const Batch batch = module_.pretreating_batch(*loader.next());
-    const EvalStep step = test ? module_.test_step(batch) : module_.validation_step(batch);
-    const double loss = step.loss.item<double>();
-    sums.loss += loss * static_cast<double>(step.num_samples);
-    sums.num_samples += step.num_samples;
-    for (const auto& [name, value] : step.sums) sums.sums[name] += value;
-    if (on_step) on_step(batch, step);
-    const EvalLog log{.stage = test ? "test" : "eval",
-                      .epoch = state_.epoch,
-                      .batch = i + 1,
-                      .num_batches = num_batches,
-                      .loss = loss,
-                      .batch_cost_s = watch.seconds()};
-    if (log.batch == num_batches || log.batch % options_.logging_freq == 0) {
-      test ? module_.test_step_end(log) : module_.validation_step_end(log);
-    }
-  }
-  return sums;
-}
-
-fs::path Engine::save() {
-  ASSAY_CHECK(!services_.checkpoint_folder.empty(), "the engine has no checkpoint folder");
-  add_train_time();
-  saved_position_ = std::pair(state_.epoch, state_.global_step);
-  return save_checkpoint(services_.checkpoint_folder, module_, *optimizer_, state_, services_.label);
-}
-
-void Engine::load(const fs::path& checkpoint) {
-  adopt(checkpoint, load_checkpoint(checkpoint, module_, *optimizer_).state);
-}
-
-void Engine::adopt(const fs::path& checkpoint, const TrainingState& state) {
-  state_ = state;
-  earlier_end_to_end_s_ = state_.end_to_end_s;
-  earlier_init_s_ = state_.init_s;
-  notify(keys::kResumed, {{keys::kGlobalStep, state_.global_step},
-                          {"epoch", state_.epoch},
-                          {"batch", state_.batch},
-                          {"checkpoint", checkpoint.string()}});
-}
-
-bool Engine::resume() {
-  const auto on_damaged = [&](const fs::path& path, const std::string& reason) {
-    notify(kDamagedCheckpoint, {{"checkpoint", path.string()}, {"reason", reason}});
-  };
-  if (!services_.checkpoint_folder.empty()) {
-    const auto found = load_newest_checkpoint(services_.checkpoint_folder, module_, *optimizer_, on_damaged);
-    if (found) {
-      if (found->loaded.label.config_hash != services_.label.config_hash) {
-        throw ConfigError(
-            fmt::format("{} was made with another configuration (hash {:.12}, now {:.12}): choose another "
-                        "output folder, or set Engine.save_load.ckpt_dir to start from it on purpose",
-                        found->path.string(), found->loaded.label.config_hash, services_.label.config_hash));
-      }
-      adopt(found->path, found->loaded.state);
-      saved_position_ = std::pair(state_.epoch, state_.global_step);
-      return true;
-    }
-  }
-  if (!options_.ckpt_dir) return false;
-  load(*options_.ckpt_dir);
-  return true;
-}
-
-void Engine::export_model(const std::function<void(Module&)>& exporter) {
-  const torch::NoGradGuard no_grad;
-  module_.model().eval();
-  exporter(module_);
-}
-
-void Engine::save_if_new() {
-  if (!services_.checkpoint_folder.empty() && saved_position_ != std::pair(state_.epoch, state_.global_step)) save();
-}
-
-void Engine::stop_if_asked() {
-  if (!services_.stop_requested() || finished()) return;
-  if (services_.checkpoint_folder.empty()) {
-    throw InterruptedError(fmt::format("stopped after step {} of {}", state_.global_step, num_steps_));
-  }
-  const fs::path path = save();
-  throw InterruptedError(fmt::format("stopped after step {} of {}; saved {}: the same command continues from there",
-                                     state_.global_step, num_steps_, path.string()));
 }
 
 }  // namespace assay

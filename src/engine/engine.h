@@ -11,14 +11,12 @@
 #include "base/time.h"
 #include "data/loader.h"
 #include "engine/checkpoint.h"
+#include "engine/checkpoint_writer.h"
 #include "engine/module.h"
 #include "engine/observer.h"
 #include "engine/options.h"
 
 namespace assay {
-
-// An event of ours: a checkpoint that resuming passed over; data {checkpoint, reason}.
-inline constexpr char kDamagedCheckpoint[] = "DAMAGED_CHECKPOINT";
 
 struct EngineServices {
   std::filesystem::path checkpoint_folder;  // empty: no checkpoints
@@ -27,6 +25,7 @@ struct EngineServices {
   std::vector<EngineObserver*> observers;                       // borrowed
   std::function<bool()> stop_requested = [] { return false; };  // asked after every step
   Stopwatch started{};                                          // when the process, and so the run, began
+  std::optional<double> peak_flops{};  // of the device, a second, in the precision of the run; nullopt: unknown
 };
 
 struct Predictions {
@@ -41,29 +40,37 @@ class Engine {
   Engine(Module& module, const EngineOptions& options, EngineServices services);
 
   // Trains until the options say stop, from wherever the state is. Evaluates on `eval` (may be null) as often as the
-  // options say and at the end. Throws NonFiniteError before the update that would have spread it; InterruptedError
-  // after saving, when a stop was asked for.
+  // options say and at the end. Throws NonFiniteError or LossSpikeError before the update that would have spread it;
+  // InterruptedError after saving, when a stop was asked for. All checkpoints are on disk when it returns or throws.
   void fit(Loader& train, Loader* eval);
   Evaluation evaluate(Loader& loader, std::optional<int64_t> max_batches);
   Predictions predict(Loader& loader, std::optional<int64_t> max_batches);
 
-  // A checkpoint of this moment under the checkpoint folder; returns its path.
-  std::filesystem::path save();
+  // Copies this moment and writes it in the background as a checkpoint under the checkpoint folder. What goes wrong
+  // there is thrown by the next step, the next save or finish_saving().
+  void save();
+  // Waits until the checkpoint in work is on disk.
+  void finish_saving();
   void load(const std::filesystem::path& checkpoint);
   // Continues from the newest valid checkpoint of the checkpoint folder, or, when it has none, from Engine.save_load.
-  // ckpt_dir. False when there is nothing to continue. Throws ConfigError when the folder's checkpoint was made with
-  // another configuration.
+  // ckpt_dir. False when there is nothing to continue; then Engine.save_load.pretrained is loaded, if it is set. Throws
+  // ConfigError when the folder's checkpoint was made with another configuration.
   bool resume();
   // Calls the exporter with the network in evaluation mode.
   void export_model(const std::function<void(Module&)>& exporter);
 
   const TrainingState& state() const { return state_; }
+  // Tells every observer.
+  void notify(const char* event, const Json& data = Json::object());
+  // Model FLOPS achieved over peak FLOPS, for so many samples in so many seconds; nullopt: unknown.
+  std::optional<double> mfu(int64_t num_samples, double seconds) const;
   // How far into the process the times of state() reach.
   double measured_until_s() const { return measured_until_s_; }
-  Module& module() { return module_; }
+  Module& module() const { return module_; }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
+  void run_training(Loader& train, Loader* eval);
   void train_epoch(Loader& train, Loader* eval);
   void train_step(Batch batch);
   double forward_backward(const Batch& batch);
@@ -72,10 +79,16 @@ class Engine {
   void log_window(const Loader& train);
   void evaluate_and_judge(Loader& eval);
   void save_if_new();
-  void adopt(const std::filesystem::path& checkpoint, const TrainingState& state);
+  void adopt(const std::filesystem::path& checkpoint, const LoadedCheckpoint& loaded);
   void stop_if_asked();
   bool finished() const;
-  void notify(const char* event, const Json& data = Json::object());
+  void notify_step(const char* event, const Json& data);
+  void refuse_senseless(const Loader* eval) const;
+  void stop_at_spike(double loss) const;
+  void judge(const Evaluation& evaluation);
+  bool among_the_best(double value);
+  Trained trained() { return {module_, *optimizer_, parts_}; }
+  void announce(const std::optional<WrittenCheckpoint>& written);
   void add_train_time();
   EvalSums run_batches(Loader& loader, std::optional<int64_t> max_batches, bool test,
                        const std::function<void(const Batch&, const EvalStep&)>& on_step);
@@ -85,13 +98,18 @@ class Engine {
   EngineOptions options_;
   EngineServices services_;
   // The run.
+  std::vector<EngineObserver*> step_observers_;  // those that want the events of every step
+  std::optional<SpikeGuard> spike_guard_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::vector<StatePart*> parts_;  // what else belongs into a checkpoint
   std::optional<Schedule> schedule_;
   TrainingState state_;
   int64_t num_steps_ = 0;                                      // to be done in all
   std::optional<std::pair<int64_t, int64_t>> saved_position_;  // epoch and step of the last checkpoint
-  bool stopped_at_target_ = false;
-  struct Window {  // times since the last log line
+  std::unique_ptr<CheckpointWriter> writer_;                   // from the first save on
+  bool ended_early_ = false;  // at the target, or because evaluations stopped getting better
+  double last_loss_ = 0;      // of the last step
+  struct Window {             // times since the last log line
     double total_s = 0, data_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0;
     int64_t samples = 0;
     int64_t steps = 0;  // timed; fewer than state_.window_steps right after resuming

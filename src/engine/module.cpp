@@ -41,12 +41,12 @@ torch::Tensor Module::training_step(const Batch& batch) { return loss_fn_(forwar
 // The format is FleetX's, since its users' scripts read these lines.
 void Module::training_step_end(const TrainLog& log) {
   const double rate = log.batch_cost_s > 0 ? 1 / log.batch_cost_s : 0;
-  say(fmt::format(
-      "[train] epoch: [{}/{}], batch: [{}/{}], loss: {:.9f}, avg_batch_cost: {:.5f} sec, speed: {:.2f} "
-      "step/s, ips_total: {:.0f} {}/s, ips: {:.0f} {}/s, loss_scale: {:.9f}, learning rate: {:.5e}, "
-      "found_inf: 0\n",
-      log.epoch, log.num_epochs, log.batch, log.num_batches, log.loss, log.batch_cost_s, rate, log.samples_per_s,
-      sample_unit(), log.samples_per_s, sample_unit(), log.loss_scale, log.learning_rate));
+  say(
+      fmt::format("[train] epoch: [{}/{}], batch: [{}/{}], loss: {:.9f}, avg_batch_cost: {:.5f} sec, speed: {:.2f} "
+                  "step/s, ips_total: {:.0f} {}/s, ips: {:.0f} {}/s, loss_scale: {:.9f}, learning rate: {:.5e}, "
+                  "found_inf: 0\n",
+                  log.epoch, log.num_epochs, log.batch, log.num_batches, log.loss, log.batch_cost_s, rate,
+                  log.units_per_s, sample_unit(), log.units_per_s, sample_unit(), log.loss_scale, log.learning_rate));
 }
 
 EvalStep Module::validation_step(const Batch& batch) {

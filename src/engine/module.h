@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "engine/optimizer.h"
 
 namespace assay {
+
+class EngineObserver;
+struct EngineOptions;
 
 using TensorList = std::vector<torch::Tensor>;
 
@@ -27,11 +31,13 @@ class Network : public torch::nn::Module {
 // prediction, label -> mean loss over the batch.
 using LossFunction = std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)>;
 
-// One input of an exported model. Extent -1 is free, such as the batch.
+// One input of an exported model. Extent -1 is free: the first is the batch, others are for example a sequence. Free
+// extents at the same place are equal in all inputs.
 struct InputSpec {
   std::string name;
   torch::ScalarType dtype = torch::kFloat;
   std::vector<int64_t> shape;
+  int64_t num_values = 1;  // of integers: 0 .. num_values - 1 may occur, such as the ids of a vocabulary
 };
 
 // What training_step_end gets, every logging_freq steps. Means are over the steps since the last log.
@@ -45,7 +51,10 @@ struct TrainLog {
   double learning_rate = 0;
   double batch_cost_s = 0;  // mean wall time a step
   double samples_per_s = 0;
-  double data_s = 0;  // mean time by phase
+  double units_per_s = 0;                    // the same in Module::sample_unit()s
+  std::optional<double> mfu;                 // nullopt: the model's FLOPS or the device's peak are unknown
+  std::optional<int64_t> peak_memory_bytes;  // largest resident size so far
+  double data_s = 0;                         // mean time by phase
   double forward_s = 0;
   double backward_s = 0;
   double optimizer_s = 0;
@@ -76,6 +85,10 @@ struct EvalSums {
 };
 using MetricValues = std::map<std::string, double>;
 
+// Floating-point operations of training for each multiply-add of the forward pass: a multiplication and an addition,
+// three times, since the backward pass computes two products for each one of the forward pass.
+inline constexpr double kTrainFlops = 6;
+
 // Not thread-safe: the engine calls every hook from one thread.
 class Module {
  public:
@@ -86,8 +99,16 @@ class Module {
   virtual LossFunction get_loss_fn() = 0;            // called once, by init()
   virtual std::vector<InputSpec> input_spec() const = 0;
   virtual std::string sample_unit() const { return "samples"; }  // "images", "tokens"
+  virtual double units_per_sample() const { return 1; }          // tokens of a sequence
+  // Floating-point operations of training on one sample: kTrainFlops * multiply-adds. nullopt: unknown, and no MFU.
+  virtual std::optional<double> flops_per_sample() const { return std::nullopt; }
 
   // --- what it may change
+  // Looks at the options of the run before anything is made from them. Throws ConfigError for those it cannot work
+  // with.
+  virtual void process_configs(const EngineOptions& /*options*/) {}
+  // Handlers of events that the model brings along; they must live as long as the module (engine/event_handler.h).
+  virtual std::vector<EngineObserver*> event_handlers() { return {}; }
   virtual Batch pretreating_batch(Batch batch) { return batch; }
   virtual torch::Tensor forward(const TensorList& inputs) { return model().forward(inputs); }
   // The last tensor of a batch is the label, the others are inputs.

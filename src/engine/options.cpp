@@ -56,6 +56,31 @@ bool read_autocast(Reader& precision) {
   return true;
 }
 
+std::optional<SpikeGuard::Options> read_spike(Reader& section) {
+  SpikeGuard::Options spike;
+  const bool enable = section.get_bool("enable", false);
+  spike.window = at_least_one(section, "window", spike.window);
+  spike.factor = section.get_double("factor", spike.factor);
+  if (!(spike.factor > 1)) section.fail("factor", "must be above 1");
+  section.finish();
+  return enable ? std::optional(spike) : std::nullopt;
+}
+
+void read_profiler(const WorkerConfig& config, EngineOptions& options) {
+  Reader section = config.section("Profiler");
+  EngineOptions::ProfileWindow window;
+  const bool enable = section.get_bool("enable", false);
+  const std::vector<int64_t> steps = section.get_ints("scheduler", {window.first_step, window.end_step});
+  if (steps.size() != 2 || steps[0] < 0 || steps[1] <= steps[0]) {
+    section.fail("scheduler", "must be two steps, the first and the one after the last: [1, 5]");
+  }
+  window.first_step = steps[0];
+  window.end_step = steps[1];
+  window.folder = section.get_string("profiler_log", window.folder.string());
+  section.finish();
+  if (enable) options.profile = window;
+}
+
 void read_engine(const WorkerConfig& config, EngineOptions& options) {
   Reader engine = config.section("Engine");
   options.run_mode = engine.get_choice("run_mode", {"step", "epoch"}, "step") == "step" ? EngineOptions::RunMode::Step
@@ -71,12 +96,22 @@ void read_engine(const WorkerConfig& config, EngineOptions& options) {
   options.eval_iters = limit_of(engine, "eval_iters");
   options.test_iters = limit_of(engine, "test_iters");
   options.stop_at_target = engine.get_bool("stop_at_target", false);
+  options.early_stop = limit_of(engine, "early_stop");
+  options.tensorboard = engine.get_bool("tensorboard", false);
+  Reader spike = engine.section("spike");
+  options.spike = read_spike(spike);
   Reader precision = engine.section("mix_precision");
   options.autocast = read_autocast(precision);
   Reader save_load = engine.section("save_load");
   options.save_steps = limit_of(save_load, "save_steps");
   options.save_epoch = limit_of(save_load, "save_epoch");
   if (const auto folder = save_load.get_optional_string("ckpt_dir")) options.ckpt_dir = *folder;
+  if (const auto weights = save_load.get_optional_string("pretrained")) options.pretrained = *weights;
+  if (options.ckpt_dir && options.pretrained) {
+    save_load.fail("pretrained", "cannot be set together with ckpt_dir, which brings its own weights");
+  }
+  options.keep_last = limit_of(save_load, "keep_last");
+  options.keep_best = limit_of(save_load, "keep_best");
   save_load.ignore("output_dir");  // --output says where
   save_load.finish();
   engine.finish();
@@ -124,6 +159,7 @@ EngineOptions read_engine_options(const WorkerConfig& config) {
   read_global(config, options);
   read_engine(config, options);
   read_optimizer(config, options);
+  read_profiler(config, options);
   make_schedule(options, 1000);  // refuses what makes no schedule before any data is read
   return options;
 }

@@ -9,6 +9,7 @@
 #include "config/worker_config.h"
 #include "engine/optimizer.h"
 #include "engine/schedule.h"
+#include "engine/spike_guard.h"
 
 namespace assay {
 
@@ -26,9 +27,21 @@ struct EngineOptions {
   bool stop_at_target = false;                    // end as soon as an evaluation reaches the target
   std::optional<int64_t> save_steps;              // steps between checkpoints
   std::optional<int64_t> save_epoch;              // epochs between checkpoints
+  std::optional<int64_t> early_stop;              // evaluations without a better one; nullopt: never
+  std::optional<int64_t> keep_last;               // checkpoints to keep; nullopt: all
+  std::optional<int64_t> keep_best;               // checkpoints of the best evaluations to keep besides
   std::optional<std::filesystem::path> ckpt_dir;  // a checkpoint to start from
-  int64_t seed = 0;                               // Global.seed
-  int64_t local_batch_size = 1;                   // Global.local_batch_size
+  std::optional<std::filesystem::path> pretrained;  // weights to start from, and nothing else
+  std::optional<SpikeGuard::Options> spike;         // stop when the loss jumps; nullopt: never
+  bool tensorboard = false;                         // write TensorBoard event files too
+  struct ProfileWindow {
+    int64_t first_step = 1;                    // of updates, counted from 0
+    int64_t end_step = 5;                      // the one after the last
+    std::filesystem::path folder = "profile";  // relative to the output folder
+  };
+  std::optional<ProfileWindow> profile;  // nullopt: no profile
+  int64_t seed = 0;                      // Global.seed
+  int64_t local_batch_size = 1;          // Global.local_batch_size
   Optimizer::Options optimizer;
   Schedule::Options schedule;  // decay_steps 0: all steps of the run
   double warmup_rate = 0;      // warm-up as a share of decay_steps; used when warmup_steps is 0

@@ -20,7 +20,7 @@ void write_event(RecordWriter& writer, std::string_view name, Json data) {
 }
 
 RecordObserver::RecordObserver(RecordWriter& writer, const Target& target, const std::string& sample_unit)
-    : writer_(writer), target_(target) {
+    : writer_(writer) {
   const std::string rate = sample_unit + "/s";
   const auto metric = [](const std::string& unit, const char* format, const char* goal, const char* stage) {
     return Json{{"unit", unit}, {"format", format}, {"GOAL", goal}, {"STAGE", stage}};
@@ -32,6 +32,8 @@ RecordObserver::RecordObserver(RecordWriter& writer, const Target& target, const
                            keys::kTrainOptimizerTime, keys::kTrainComputeTime}) {
     describe(name, metric("s", ":.6f", "MINIMIZE", "TRAIN"));
   }
+  describe(keys::kTrainMfu, metric("", ":.4f", "MAXIMIZE", "TRAIN"));
+  describe(keys::kTrainPeakMemory, metric("B", ":d", "MINIMIZE", "TRAIN"));
   describe(keys::kValLoss, metric("", ":.6f", "MINIMIZE", "VALID"));
   describe(keys::kValIps, metric(rate, ":.1f", "MAXIMIZE", "VALID"));
   Json target_metric = metric("", ":.6f", target.goal == Goal::Maximize ? "MAXIMIZE" : "MINIMIZE", "VALID");
@@ -48,7 +50,10 @@ void RecordObserver::describe(const char* metric, Json data) {
   writer_.write(std::move(record));
 }
 
-void RecordObserver::on_event(std::string_view name, const Json& data) { write_event(writer_, name, data); }
+void RecordObserver::on_event(std::string_view name, const Json& data) {
+  // Where the process begins and ends is recorded by whoever runs it, whatever command it is.
+  if (name != keys::kInitStart && name != keys::kFinished) write_event(writer_, name, data);
+}
 
 void RecordObserver::on_train_log(const TrainLog& log) {
   Record record;
@@ -56,13 +61,15 @@ void RecordObserver::on_train_log(const TrainLog& log) {
   record.step = {log.epoch, log.batch};
   record.data = {{keys::kGlobalStep, log.global_step},
                  {keys::kTrainLoss, json_number(log.loss)},
-                 {keys::kTrainIps, json_number(log.samples_per_s)},
+                 {keys::kTrainIps, json_number(log.units_per_s)},
                  {keys::kTrainLr, log.learning_rate},
                  {keys::kTrainDataTime, log.data_s},
                  {keys::kTrainForwardTime, log.forward_s},
                  {keys::kTrainBackwardTime, log.backward_s},
                  {keys::kTrainOptimizerTime, log.optimizer_s},
-                 {keys::kTrainComputeTime, log.forward_s + log.backward_s + log.optimizer_s}};
+                 {keys::kTrainComputeTime, log.forward_s + log.backward_s + log.optimizer_s},
+                 {keys::kTrainMfu, number_or_null(log.mfu)},
+                 {keys::kTrainPeakMemory, count_or_null(log.peak_memory_bytes)}};
   writer_.write(std::move(record));
 }
 
@@ -72,18 +79,12 @@ void RecordObserver::on_evaluation(const Evaluation& evaluation, const TrainingS
   record.step = {evaluation.epoch};
   record.data = {{keys::kGlobalStep, evaluation.global_step},
                  {keys::kValLoss, number_or_null(state.eval_loss)},
-                 {keys::kValIps, json_number(static_cast<double>(evaluation.num_samples) / evaluation.seconds)},
+                 {keys::kValIps, json_number(evaluation.num_units / evaluation.seconds)},
                  {keys::kValMetric, number_or_null(state.metric)},
                  {keys::kSummaryEpoch, evaluation.epoch},
                  {keys::kSummaryBestEpoch, count_or_null(state.best_epoch)},
                  {keys::kSummaryBestMetric, number_or_null(state.best_metric)}};
   writer_.write(std::move(record));
-  write_event(writer_, keys::kEvaluate,
-              {{keys::kGlobalStep, evaluation.global_step},
-               {"epoch", evaluation.epoch},
-               {"metric", target_.metric},
-               {"value", number_or_null(state.metric)},
-               {keys::kConverged, state.converged}});
 }
 
 }  // namespace assay

@@ -21,7 +21,6 @@ class RecordObserver final : public EngineObserver {
  private:
   void describe(const char* metric, Json data);
   RecordWriter& writer_;
-  Target target_;
 };
 
 // One event, for places that have no engine.

@@ -22,6 +22,9 @@ void each_field(State& s, Visit&& visit) {
   visit("best_epoch", s.best_epoch);
   visit("converged", s.converged);
   visit("converged_at_step", s.converged_at_step);
+  visit("evaluations_without_better", s.evaluations_without_better);
+  visit("best", s.best);
+  visit("recent_losses", s.recent_losses);
   visit("window_loss", s.window_loss);
   visit("window_steps", s.window_steps);
   visit("end_to_end_s", s.end_to_end_s);
@@ -34,14 +37,28 @@ void each_field(State& s, Visit&& visit) {
 Json field_json(bool value) { return value; }
 Json field_json(int64_t value) { return value; }
 Json field_json(double value) { return json_number(value); }
+Json field_json(const BestEvaluation& value) {
+  return {{"checkpoint", value.checkpoint}, {"global_step", value.global_step}, {"value", json_number(value.value)}};
+}
 template <typename T>
 Json field_json(const std::optional<T>& value) {
   return value ? field_json(*value) : Json(nullptr);
+}
+template <typename T>
+Json field_json(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(field_json(value));
+  return list;
 }
 
 void read_field(const Json& value, bool& out) { out = value.get<bool>(); }
 void read_field(const Json& value, int64_t& out) { out = value.get<int64_t>(); }
 void read_field(const Json& value, double& out) { out = number_of(value); }
+void read_field(const Json& value, BestEvaluation& out) {
+  out.checkpoint = value.at("checkpoint").get<std::string>();
+  out.global_step = value.at("global_step").get<int64_t>();
+  out.value = number_of(value.at("value"));
+}
 template <typename T>
 void read_field(const Json& value, std::optional<T>& out) {
   out.reset();
@@ -49,6 +66,12 @@ void read_field(const Json& value, std::optional<T>& out) {
   T held{};
   read_field(value, held);
   out = held;
+}
+template <typename T>
+void read_field(const Json& value, std::vector<T>& out) {
+  if (!value.is_array()) throw DataError("not a list");
+  out.clear();
+  for (const Json& item : value) read_field(item, out.emplace_back());
 }
 
 }  // namespace

@@ -3,10 +3,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 
 namespace assay {
+
+// An evaluation that was among the best, and the checkpoint of that moment.
+struct BestEvaluation {
+  std::string checkpoint;  // "epoch_3_step_1200"
+  int64_t global_step = 0;
+  double value = 0;  // the target's metric
+  bool operator==(const BestEvaluation&) const = default;
+};
 
 struct TrainingState {
   // --- position
@@ -23,10 +33,15 @@ struct TrainingState {
   std::optional<int64_t> best_epoch;
   bool converged = false;  // an evaluation reached the target
   std::optional<int64_t> converged_at_step;
+  int64_t evaluations_without_better = 0;  // since best_metric was set
+  std::vector<BestEvaluation> best;        // best first, at most Engine.save_load.keep_best
 
   // --- log window in progress: with it the log of a resumed run continues as if nothing had happened
   double window_loss = 0;
   int64_t window_steps = 0;
+
+  // --- losses of the last steps, oldest first, at most Engine.spike.window
+  std::vector<double> recent_losses;
 
   // --- time spent up to here, in seconds, attempts that were continued included
   double end_to_end_s = 0;

@@ -11,9 +11,11 @@ inline constexpr char kTrainDataTime[] = "train.data_time";  // seconds per step
 inline constexpr char kTrainForwardTime[] = "train.fp_time";
 inline constexpr char kTrainBackwardTime[] = "train.bp_time";
 inline constexpr char kTrainOptimizerTime[] = "train.grad_time";
-inline constexpr char kTrainComputeTime[] = "train.compute_time";  // forward + backward + optimizer
-inline constexpr char kGlobalStep[] = "global_step";               // optimizer steps done; in every train metric record
-inline constexpr char kMaxSteps[] = "max_steps";                   // in the TRAIN_START event: for progress bars
+inline constexpr char kTrainMfu[] = "train.mfu";  // model FLOPS over peak FLOPS; null when either is unknown
+inline constexpr char kTrainPeakMemory[] = "train.peak_memory_bytes";  // largest resident size so far
+inline constexpr char kTrainComputeTime[] = "train.compute_time";      // forward + backward + optimizer
+inline constexpr char kGlobalStep[] = "global_step";  // optimizer steps done; in every train metric record
+inline constexpr char kMaxSteps[] = "max_steps";      // in the TRAIN_START event: for progress bars
 inline constexpr char kValLoss[] = "val.loss";
 inline constexpr char kValIps[] = "val.ips";
 inline constexpr char kValMetric[] = "val.metric";  // which one: metadata "name", e.g. "accuracy"
@@ -31,12 +33,28 @@ inline constexpr char kEpochBegin[] = "EPOCH_BEGIN";
 inline constexpr char kEpochEnd[] = "EPOCH_END";
 inline constexpr char kStepBegin[] = "STEP_BEGIN";
 inline constexpr char kStepEnd[] = "STEP_END";
+inline constexpr char kBackward[] = "BACKWARD";
 inline constexpr char kInitEvaluation[] = "INIT_EVALUATION";
 inline constexpr char kEvaluate[] = "EVALUATE";
+inline constexpr char kLaunchTraining[] = "LAUNCH_TRAINING";
+inline constexpr char kConvertModel[] = "CONVERT_MODEL";
+inline constexpr char kCreateOptimizer[] = "CREATE_OPTIMIZER";
+inline constexpr char kModelToFp16[] = "MODEL_TO_FP16";
+inline constexpr char kModelToDdp[] = "MODEL_TO_DDP";
 inline constexpr char kFinished[] = "FINISHED";
+inline constexpr char kSubmitInfo[] = "SUBMIT_INFO";
 // Ours: an attempt continued from a checkpoint; data {global_step}. Metrics of earlier attempts beyond that step are
 // void.
 inline constexpr char kResumed[] = "RESUMED";
+// Ours: a checkpoint that resuming passed over; data {checkpoint, reason}.
+inline constexpr char kDamagedCheckpoint[] = "DAMAGED_CHECKPOINT";
+// Ours: a checkpoint is on disk; data {checkpoint, global_step, weights_hash}. Written in the background, so it comes
+// some steps after global_step.
+inline constexpr char kCheckpoint[] = "CHECKPOINT";
+// Ours: training begins with given weights; data {path, weights_hash}.
+inline constexpr char kPretrained[] = "PRETRAINED";
+// Ours: evaluations stopped getting better; data {global_step, evaluations}.
+inline constexpr char kEarlyStop[] = "EARLY_STOP";
 // Ours: a failure; data {kind, message}.
 inline constexpr char kFailure[] = "FAILURE";
 

@@ -113,9 +113,19 @@ void RecordWriter::write(Record record) {
   record.rank = rank_;
   append_record_line(buffer_, record);
   end_line();
+  for (const auto& backend : backends_) backend->write(record);
 }
 
+void RecordWriter::add_backend(std::unique_ptr<RecordBackend> backend) { backends_.push_back(std::move(backend)); }
+
 void RecordWriter::write_metrics(std::initializer_list<int64_t> step, std::initializer_list<Value> values) {
+  if (!backends_.empty()) {
+    Record record;
+    record.type = Record::Type::Metrics;
+    record.step = step;
+    for (const Value& value : values) record.data[std::string(value.name)] = json_number(value.value);
+    return write(std::move(record));
+  }
   append_head(buffer_, Record::Type::Metrics, now_us(), static_cast<int64_t>(started_.seconds() * kMicro), rank_);
   append_step(buffer_, step);
   buffer_ += ",\"data\":{";

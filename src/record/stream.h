@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,13 @@ std::string to_record_line(const Record& record);
 void append_record_line(std::string& out, const Record& record);
 Record record_of(std::string_view line, const std::string& where);
 
+// One more place where a writer's records go, such as TensorBoard's files.
+class RecordBackend {
+ public:
+  virtual ~RecordBackend() = default;
+  virtual void write(const Record& record) = 0;  // throws InfrastructureError
+};
+
 // Appends to a file, one write(2) a flush. One writer a file and rank. Not thread-safe.
 class RecordWriter {
  public:
@@ -32,6 +40,8 @@ class RecordWriter {
   // cannot take it (a full disk).
   void write(Record record);
   void flush();
+  // From now on every record goes there too.
+  void add_backend(std::unique_ptr<RecordBackend> backend);
 
   // A Metrics record of plain numbers, without building a Record: for every step of a training loop.
   struct Value {
@@ -50,6 +60,7 @@ class RecordWriter {
   Stopwatch started_;
   std::string buffer_;
   size_t num_buffered_ = 0;
+  std::vector<std::unique_ptr<RecordBackend>> backends_;
 };
 
 // All complete records of a file; a torn last line is left out, damage before it is a DataError. Missing file: empty.

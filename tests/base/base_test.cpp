@@ -30,7 +30,7 @@ TEST(Error, ExitCodesAreThoseOfTheArchitecture) {
 
 TEST(Error, AWorkersExitCodeTellsItsKind) {
   for (ErrorKind kind : {ErrorKind::Config, ErrorKind::Data, ErrorKind::OutOfMemory, ErrorKind::NonFinite,
-                         ErrorKind::Communication, ErrorKind::Timeout, ErrorKind::Interrupted}) {
+                         ErrorKind::LossSpike, ErrorKind::Communication, ErrorKind::Timeout, ErrorKind::Interrupted}) {
     EXPECT_EQ(failure_kind(worker_exit_code(kind)), kind_name(kind));
   }
   EXPECT_EQ(failure_kind(0), "");

@@ -63,7 +63,7 @@ class Chain(WorkerTest):
         self.run_worker("infer", self.config, self.path("infer"), "--model", self.path("export/model.pt"))
         inferred = self.result(self.path("infer"))
         self.assertEqual(inferred["final_accuracy"], evaluated["final_accuracy"])
-        self.assertEqual({r["hashes"]["weights"] for r in (result, evaluated, inferred)}, {export["weights_hash"]})
+        self.check_lineage(export["weights_hash"], result, evaluated, inferred)
         self.assertLessEqual(inferred["latency_ms"]["p50"], inferred["latency_ms"]["p99"])
 
         trained = tensor_file.load(self.path("evaluate/predictions.safetensors"))
@@ -73,6 +73,59 @@ class Chain(WorkerTest):
         self.assertLess((trained["logits"] - exported["logits"]).abs().max().item(), 1e-4)
         accuracy = (trained["logits"].argmax(1) == trained["labels"]).double().mean().item()
         self.assertAlmostEqual(accuracy, evaluated["final_accuracy"], places=12)
+
+    def check_lineage(self, weights, *results):
+        """One hash of the weights, wherever they or what they made are."""
+        self.assertEqual({result["hashes"]["weights"] for result in results}, {weights})
+        for name in ("train/model.safetensors.away", "evaluate/predictions.safetensors",
+                     "infer/predictions.safetensors"):
+            self.assertEqual(tensor_file.metadata(self.path(name))["weights_hash"], weights, name)
+        last = [r["data"] for r in self.records(self.path("train")) if r.get("name") == "CHECKPOINT"][-1]
+        self.assertEqual((last["global_step"], last["weights_hash"]), (12, weights))
+        with open(os.path.join(last["checkpoint"], "meta.json")) as file:
+            self.assertEqual(json.load(file)["weights_hash"], weights)
+        self.assertEqual(tensor_file.metadata(os.path.join(last["checkpoint"], "model.safetensors"))["weights_hash"],
+                         weights)
+        with open(os.path.join(last["checkpoint"], "config.json")) as kept, open(self.config) as given:
+            self.assertEqual(json.load(kept), json.load(given))
+        exported = [r["data"] for r in self.records(self.path("export")) if r.get("name") == "FINISHED"][0]
+        self.assertEqual(exported["weights_hash"], weights)
+
+    def test_pretrained_weights_and_nothing_else(self):
+        self.run_worker("train", self.config, self.path("first"))
+        hash_of = lambda name: self.result(self.path(name))["hashes"]["weights"]
+        checkpoint, = os.listdir(self.path("first/checkpoints"))
+        for number, source in enumerate(("first/model.safetensors", "first/checkpoints/" + checkpoint)):
+            name = f"next{number}"
+            os.mkdir(self.path(name))
+            config = self.write_config(self.path(name), case("resnet", **{
+                **SHORT, "Engine.save_load.pretrained": self.path(source)}))
+            out, _ = self.run_worker("train", config, self.path(name))
+            self.assertIn("[pretrained]", out)
+            self.assertIn("epoch: [0/", out)
+            told = [r["data"]["weights_hash"] for r in self.records(self.path(name)) if r.get("name") == "PRETRAINED"]
+            self.assertEqual(told, [hash_of("first")])
+            self.assertEqual(self.result(self.path(name))["steps"], 12)
+            self.assertNotEqual(hash_of(name), hash_of("first"))
+        self.assertEqual(hash_of("next0"), hash_of("next1"))
+
+    def test_profile(self):
+        config = self.write_config(self.folder, case("resnet", **{**SHORT, "Profiler.enable": True,
+                                                                  "Profiler.scheduler": [3, 5]}))
+        out, _ = self.run_worker("train", config, self.path("train"))
+        with open(self.path("train/profile/trace.json")) as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual({e["name"] for e in events if e["cat"] == "step"}, {"step 3", "step 4"})
+        names = [e["name"] for e in events]
+        self.assertEqual(names.count("aten::cross_entropy_loss") or names.count("aten::log_softmax"), 2)
+        self.assertIn("aten::convolution", names)
+        with open(self.path("train/profile/operators.txt")) as file:
+            table = file.read().splitlines()
+        self.assertRegex(table[0], r"^operator +calls +self ms +share$")
+        shares = [float(line.split()[-2]) for line in table[1:]]
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        self.assertAlmostEqual(sum(shares), 100, delta=0.05 * len(shares))
+        self.assertIn(table[1].split()[0], out)
 
     def test_records_path_from_the_environment(self):
         records = self.path("elsewhere/rank0.jsonl")
@@ -260,6 +313,25 @@ class Failures(WorkerTest):
                                       "Optimizer.lr.learning_rate": 1e9})
         err = self.fails(12, "non_finite", config, "step", "learning rate")
         self.assertRegex(err, r"at step [2-9]")
+
+    def test_loss_spike(self):
+        config = case("simplenet", **{**SHORT, "Optimizer.name": "SGD", "Optimizer.lr.name": "constant",
+                                      "Optimizer.lr.learning_rate": 1.0, "Engine.spike.enable": True,
+                                      "Engine.spike.window": 1})
+        self.fails(15, "loss_spike", config, "the loss jumped to", "at step", "batch", "Engine.spike.factor")
+
+    def test_what_needs_evaluations(self):
+        config = case("simplenet", **{**SHORT, "Data.Eval": None, "Engine.early_stop": 2})
+        self.fails(2, "config", config, "Engine.early_stop", "Data.Eval")
+
+    def test_disk_trouble_while_a_checkpoint_is_written(self):
+        config = case("simplenet", **{**SHORT, "Engine.save_load.save_steps": 2})
+        os.mkdir(self.output)
+        with open(os.path.join(self.output, "checkpoints"), "w"):
+            pass
+        _, err = self.run_worker("train", self.write_config(self.folder, config), self.output, code=4)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.assertIn("checkpoints", err)
 
     def test_out_of_memory(self):
         config = case("simplenet", **SHORT)

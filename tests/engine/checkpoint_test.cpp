@@ -1,4 +1,4 @@
-#include "engine/checkpoint.h"
+#include "engine/checkpoint_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -18,15 +18,33 @@ class CheckpointTest : public testing::Test {
 
   fs::path save(int64_t step) {
     state_.global_step = step;
-    return save_checkpoint(folder_.path(), *module_, *optimizer_, state_, {"toy", "hash"});
+    return write_checkpoint(folder_.path(), take_snapshot(trained(), state_), label_).path;
   }
   std::optional<ResumedCheckpoint> newest() {
     damaged_.clear();
-    return load_newest_checkpoint(folder_.path(), *module_, *optimizer_,
+    return load_newest_checkpoint(folder_.path(), trained(),
                                   [&](const fs::path& path, const std::string&) { damaged_.push_back(path); });
   }
 
+  Trained trained() { return {*module_, *optimizer_, {&part_}}; }
+
+  // What a loss scaler would be.
+  struct Part final : StatePart {
+    double scale = 1;
+    torch::Tensor average = torch::zeros({2});
+    std::string name() const override { return "scaler"; }
+    Json values() const override { return {{"scale", scale}}; }
+    NamedTensors tensors() const override { return {{"average", average}}; }
+    void load(const Json& values, const std::map<std::string, torch::Tensor>& tensors) override {
+      if (!values.contains("scale")) throw DataError("no scale");
+      scale = values.at("scale").get<double>();
+      average = tensors.at("average").clone();
+    }
+  };
+
   TempFolder folder_{"checkpoint"};
+  CheckpointLabel label_{"toy", "hash", {{"case", "toy"}}};
+  Part part_;
   std::unique_ptr<ToyModule> module_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainingState state_;
@@ -38,6 +56,13 @@ TEST_F(CheckpointTest, HoldsWeightsOptimizerRandomStateAndPosition) {
   state_.batch = 7;
   state_.metric = 0.1 + 0.2;
   state_.window_loss = 1.0 / 3;
+  state_.recent_losses = {0.1 + 0.2, 1e-300};
+  state_.best = {{.checkpoint = "epoch_1_step_20", .global_step = 20, .value = 0.1 + 0.2}};
+  state_.evaluations_without_better = 3;
+  part_.scale = 1024;
+  part_.average.fill_(1);
+  module_->backward(module_->training_step(toy_loader()->dataset().gather(std::vector<int64_t>{0, 1}, 0)));
+  optimizer_->step(0.1);
   const fs::path path = save(30);
   EXPECT_EQ(path.filename(), "epoch_2_step_30");
   const std::string weights = hash_of(state_of(module_->model()));
@@ -46,13 +71,95 @@ TEST_F(CheckpointTest, HoldsWeightsOptimizerRandomStateAndPosition) {
     const torch::NoGradGuard no_grad;
     for (torch::Tensor parameter : module_->model().parameters()) parameter.zero_();
   }
-  const LoadedCheckpoint loaded = load_checkpoint(path, *module_, *optimizer_);
+  part_.scale = 0;
+  part_.average.zero_();
+  const LoadedCheckpoint loaded = load_checkpoint(path, trained());
   EXPECT_EQ(loaded.state, state_);
   EXPECT_EQ(loaded.label.case_name, "toy");
   EXPECT_EQ(loaded.weights_hash, weights);
   EXPECT_EQ(hash_of(state_of(module_->model())), weights);
   EXPECT_TRUE(torch::rand({5}).equal(drawn));
-  EXPECT_EQ(optimizer_->num_updates(), 30);
+  EXPECT_EQ(optimizer_->num_updates(), 1);
+  EXPECT_EQ(part_.scale, 1024);
+  EXPECT_TRUE(part_.average.equal(torch::ones({2})));
+  EXPECT_EQ(read_json_file(path / "config.json"), label_.config);
+  EXPECT_EQ(load_tensors(path / "model.safetensors").metadata.at("weights_hash"), weights);
+}
+
+TEST_F(CheckpointTest, ASnapshotIsOfItsMoment) {
+  const std::string weights = hash_of(state_of(module_->model()));
+  const Snapshot snapshot = take_snapshot(trained(), state_);
+  {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor parameter : module_->model().parameters()) parameter.zero_();
+  }
+  part_.average.fill_(5);
+  EXPECT_EQ(write_checkpoint(folder_.path(), snapshot, label_).weights_hash, weights);
+  newest();
+  EXPECT_EQ(hash_of(state_of(module_->model())), weights);
+  EXPECT_TRUE(part_.average.equal(torch::zeros({2})));
+}
+
+TEST_F(CheckpointTest, StateThatNobodySavedIsMissedAndNothingChanges) {
+  const fs::path path = write_checkpoint(folder_.path(), take_snapshot({*module_, *optimizer_}, state_), label_).path;
+  {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor parameter : module_->model().parameters()) parameter.zero_();
+  }
+  const std::string weights = hash_of(state_of(module_->model()));
+  try {
+    load_checkpoint(path, trained());
+    FAIL() << "accepted";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("scaler"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(hash_of(state_of(module_->model())), weights);
+}
+
+TEST_F(CheckpointTest, RotationKeepsTheLastAndTheBest) {
+  for (const int64_t step : {1, 2, 3, 4, 5}) save(step);
+  save(9);  // a damaged one, say, that resuming passed over
+  state_.global_step = 5;
+  state_.best = {{.checkpoint = "epoch_0_step_2", .global_step = 2, .value = 0.7}};
+  rotate_checkpoints(folder_.path(), state_, 2);
+  std::vector<std::string> left;
+  for (const fs::path& path : list_checkpoints(folder_.path())) left.push_back(path.filename());
+  EXPECT_EQ(left, (std::vector<std::string>{"epoch_0_step_9", "epoch_0_step_5", "epoch_0_step_4", "epoch_0_step_2"}));
+  for (const auto& entry : fs::directory_iterator(folder_.path())) EXPECT_NE(entry.path().filename().string()[0], '.');
+}
+
+TEST_F(CheckpointTest, TheWriterReportsWhatItWroteAndWhatWentWrong) {
+  CheckpointWriter writer(folder_.path(), label_, {});
+  EXPECT_FALSE(writer.finished());
+  state_.global_step = 1;
+  writer.start(take_snapshot(trained(), state_));
+  state_.global_step = 2;
+  writer.start(take_snapshot(trained(), state_));  // waits for the first
+  EXPECT_EQ(writer.wait()->global_step, 1);
+  EXPECT_EQ(writer.wait()->path, folder_.path() / "epoch_0_step_2");
+  EXPECT_FALSE(writer.wait());
+
+  write_file_atomic(folder_.path() / "file", "");
+  CheckpointWriter broken(folder_.path() / "file", label_, {});
+  broken.start(take_snapshot(trained(), state_));
+  EXPECT_THROW(broken.start(take_snapshot(trained(), state_)), InfrastructureError);
+  EXPECT_FALSE(broken.wait());
+  broken.start(take_snapshot(trained(), state_));
+  EXPECT_THROW(broken.wait(), InfrastructureError);
+}
+
+TEST_F(CheckpointTest, PretrainedWeightsComeFromAFileOrACheckpoint) {
+  const fs::path path = save(1);
+  const std::string weights = hash_of(state_of(module_->model()));
+  for (const fs::path& source : {path, path / "model.safetensors"}) {
+    torch::manual_seed(99);
+    ToyModule other;
+    other.init();
+    EXPECT_NE(hash_of(state_of(other.model())), weights);
+    EXPECT_EQ(load_pretrained(source, other), weights);
+    EXPECT_EQ(hash_of(state_of(other.model())), weights);
+  }
+  EXPECT_THROW(load_pretrained(folder_.path() / "absent", *module_), DataError);
 }
 
 TEST_F(CheckpointTest, NewestValidOneIsTakenAndDamagedOnesAreNamed) {
@@ -81,14 +188,14 @@ TEST_F(CheckpointTest, NewestValidOneIsTakenAndDamagedOnesAreNamed) {
 
 TEST_F(CheckpointTest, ADamagedCheckpointChangesNothing) {
   const fs::path path = save(1);
-  const std::vector<std::string> names = {"meta.json", "model.safetensors", "optimizer.safetensors"};
+  const std::vector<std::string> names = {"meta.json", "model.safetensors", "optimizer.safetensors", "config.json"};
   std::map<std::string, std::string> whole;
   for (const std::string& name : names) whole[name] = read_file(path / name);
   const std::string weights = hash_of(state_of(module_->model()));
   KeyedRandom random(1, 2);
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
-    const std::string& name = names[random.below(3)];
+    const std::string& name = names[random.below(names.size())];
     std::string bytes = whole[name];
     if (random.below(3) == 0) {
       bytes.resize(random.below(bytes.size()));
@@ -97,7 +204,7 @@ TEST_F(CheckpointTest, ADamagedCheckpointChangesNothing) {
     }
     write_file_atomic(path / name, bytes);
     try {
-      load_checkpoint(path, *module_, *optimizer_);
+      load_checkpoint(path, trained());
     } catch (const DataError&) {
       ++refused;
     }

@@ -83,15 +83,12 @@ class ToyModule : public Module {
   }
   EvalStep validation_step(const Batch& batch) override {
     calls.emplace_back("validation_step");
-    EvalStep step = Module::validation_step(batch);
-    step.sums["correct"] = step.output.argmax(1).eq(label_of(batch)).sum().item<double>();
-    return step;
+    return measure(batch);
   }
   void validation_step_end(const EvalLog&) override { calls.emplace_back("validation_step_end"); }
   EvalStep test_step(const Batch& batch) override {
-    EvalStep step = validation_step(batch);
-    calls.back() = "test_step";
-    return step;
+    calls.emplace_back("test_step");
+    return measure(batch);
   }
   void test_step_end(const EvalLog&) override { calls.emplace_back("test_step_end"); }
   void backward(const torch::Tensor& loss) override {
@@ -108,6 +105,13 @@ class ToyModule : public Module {
   std::unique_ptr<Optimizer> configure_optimizers(const Optimizer::Options& options) override {
     calls.emplace_back("configure_optimizers");
     return Module::configure_optimizers(options);
+  }
+
+ private:
+  EvalStep measure(const Batch& batch) {
+    EvalStep step = Module::validation_step(batch);
+    step.sums["correct"] = step.output.argmax(1).eq(label_of(batch)).sum().item<double>();
+    return step;
   }
 };
 
@@ -127,6 +131,12 @@ inline std::unique_ptr<Loader> toy_loader(int64_t num_samples = 40, bool shuffle
       std::make_shared<ToyData>(num_samples),
       Sampler::Options{.num_samples = num_samples, .batch_size = 8, .shuffle = shuffle, .drop_last = false, .seed = 3},
       Loader::Options{.num_workers = 1, .prefetch = 2});
+}
+
+inline std::vector<std::string> checkpoint_names(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : list_checkpoints(folder)) names.push_back(path.filename());
+  return names;
 }
 
 // An initialised toy with the same first weights every time.

@@ -187,6 +187,16 @@ TEST(Models, ParameterCountsByTheFormula) {
             9 * 16 + 2 * 16 + block(16, 16, false) + block(16, 32, true) + block(32, 64, true) + 64 * 10 + 10);
 }
 
+// By hand: simplenet has four square layers and a head; resnet, for a 28x28 image, works on 14x14, 14x14, 7x7 and 4x4.
+TEST(Models, FlopsByTheFormula) {
+  EXPECT_EQ(default_model("simplenet")->flops_per_sample(), 6.0 * (4 * 784 * 784 + 784 * 10));
+  const double stem = 9 * 1 * 16 * 14 * 14;
+  const double stage1 = 2.0 * 9 * 16 * 16 * 14 * 14;
+  const double stage2 = (9.0 * 16 * 32 + 9 * 32 * 32 + 16 * 32) * 7 * 7;
+  const double stage3 = (9.0 * 32 * 64 + 9 * 64 * 64 + 32 * 64) * 4 * 4;
+  EXPECT_EQ(default_model("resnet")->flops_per_sample(), 6.0 * (stem + stage1 + stage2 + stage3 + 64 * 10));
+}
+
 TEST(Models, AWrongNameGetsASuggestion) {
   const Json section = {{"name", "resnt"}};
   try {

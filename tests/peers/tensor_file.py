@@ -32,3 +32,8 @@ def save(path, tensors):
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
+
+
+def metadata(path):
+    with open(path, "rb") as file:
+        return json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))["__metadata__"]

@@ -96,6 +96,28 @@ std::vector<InputSpec> ResNet::input_spec() const {
            .shape = {-1, options_.in_channels, options_.image_size, options_.image_size}}};
 }
 
+std::optional<double> ResNet::flops_per_sample() const {
+  // A convolution of a stride s makes an image of ceil(size / s).
+  const auto after = [](int64_t size, int64_t stride) { return (size + stride - 1) / stride; };
+  const auto conv = [](int64_t in, int64_t out, int64_t kernel, int64_t size) {
+    return static_cast<double>(in * out * kernel * kernel) * static_cast<double>(size * size);
+  };
+  int64_t size = after(options_.image_size, options_.stem_stride);
+  int64_t in = options_.width;
+  int64_t out = options_.width;
+  double sum = conv(options_.in_channels, in, 3, size);
+  for (size_t stage = 0; stage < options_.blocks.size(); ++stage) {
+    for (int64_t i = 0; i < options_.blocks[stage]; ++i) {
+      const bool first = i == 0 && stage > 0;
+      if (first) size = after(size, 2);
+      sum += conv(in, out, 3, size) + conv(out, out, 3, size) + (first ? conv(in, out, 1, size) : 0);
+      in = out;
+    }
+    out *= 2;
+  }
+  return kTrainFlops * (sum + static_cast<double>(in * options_.num_classes));
+}
+
 Batch ResNet::pretreating_batch(Batch batch) {
   batch.tensors.at(0) = batch.tensors.at(0).contiguous(torch::MemoryFormat::ChannelsLast);
   return batch;

@@ -53,6 +53,11 @@ std::vector<InputSpec> SimpleNet::input_spec() const {
   return {{.name = "image", .dtype = torch::kFloat, .shape = {-1, options_.image_size}}};
 }
 
+std::optional<double> SimpleNet::flops_per_sample() const {
+  const auto width = static_cast<double>(options_.image_size);
+  return kTrainFlops * ((kLayers - 1) * width * width + width * static_cast<double>(options_.num_classes));
+}
+
 ModelEntry entry() {
   const Options defaults;
   return {.name = "simplenet",

@@ -18,6 +18,7 @@ class SimpleNet final : public Classifier {
   explicit SimpleNet(const Options& options) : options_(options) {}
   std::shared_ptr<Network> get_model() override;
   std::vector<InputSpec> input_spec() const override;
+  std::optional<double> flops_per_sample() const override;  // 6 * (4 * D * D + D * K)
 
  private:
   Options options_;

@@ -1,0 +1,108 @@
+#include "deploy/export.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "deploy/predictor.h"
+#include "engine/tensor_file.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kVocabulary = 50;
+
+// Token ids and a mask of free length, and three numbers a sample: the mean of the unmasked embeddings, joined with the
+// numbers, into four classes.
+class TextNetwork final : public Network {
+ public:
+  explicit TextNetwork(bool traceable) : traceable_(traceable) {
+    embedding_ = register_module("embedding", torch::nn::Embedding(kVocabulary, 8));
+    head_ = register_module("head", torch::nn::Linear(8 + 3, 4));
+  }
+  torch::Tensor forward(const TensorList& inputs) override {
+    const torch::Tensor weight = inputs.at(1).to(torch::kFloat).unsqueeze(2);
+    torch::Tensor mean = (embedding_->forward(inputs.at(0)) * weight).sum(1) / weight.sum(1).clamp_min(1);
+    // A constant in the graph, made from an extent.
+    if (!traceable_) mean = mean * static_cast<double>(inputs.at(0).size(1));
+    return head_->forward(torch::cat({mean, inputs.at(2)}, 1));
+  }
+
+ private:
+  bool traceable_;
+  torch::nn::Embedding embedding_{nullptr};
+  torch::nn::Linear head_{nullptr};
+};
+
+class TextModule final : public Module {
+ public:
+  explicit TextModule(bool traceable = true) : traceable_(traceable) {}
+  std::shared_ptr<Network> get_model() override { return std::make_shared<TextNetwork>(traceable_); }
+  LossFunction get_loss_fn() override {
+    return [](const torch::Tensor& x, const torch::Tensor& y) { return torch::nn::functional::cross_entropy(x, y); };
+  }
+  std::vector<InputSpec> input_spec() const override {
+    return {{.name = "ids", .dtype = torch::kLong, .shape = {-1, -1}, .num_values = kVocabulary},
+            {.name = "mask", .dtype = torch::kBool, .shape = {-1, -1}, .num_values = 2},
+            {.name = "numbers", .dtype = torch::kFloat, .shape = {-1, 3}}};
+  }
+  std::string sample_unit() const override { return "tokens"; }
+
+ private:
+  bool traceable_;
+};
+
+TEST(Export, SeveralInputsIntegersAndFreeLengths) {
+  torch::manual_seed(4);
+  TextModule module;
+  module.init();
+  const TempFolder folder("export");
+  const ExportInfo info = export_torchscript(module, folder.path() / "model.pt", "text");
+  EXPECT_EQ(info.weights_hash, hash_of(state_of(module.model())));
+  Predictor predictor(folder.path() / "model.pt");
+  ASSERT_EQ(predictor.info().inputs.size(), 3u);
+  EXPECT_EQ(predictor.info().inputs[0].dtype, torch::kLong);
+  EXPECT_EQ(predictor.info().inputs[0].num_values, kVocabulary);
+  EXPECT_EQ(predictor.info().inputs[1].dtype, torch::kBool);
+  EXPECT_EQ(predictor.info().weights_hash, info.weights_hash);
+  const torch::NoGradGuard no_grad;
+  for (const auto& [batch, length] : {std::pair<int64_t, int64_t>{1, 1}, {5, 9}, {2, 30}}) {
+    const TensorList inputs = {torch::randint(kVocabulary, {batch, length}), torch::rand({batch, length}).gt(0.3),
+                               torch::randn({batch, 3})};
+    EXPECT_TRUE(torch::allclose(predictor.run(inputs), module.forward(inputs), 1e-5, 1e-6)) << batch << "x" << length;
+  }
+  EXPECT_THROW(predictor.run({torch::zeros({2, 3}), torch::ones({2, 3}, torch::kBool), torch::zeros({2, 3})}),
+               DataError);
+  EXPECT_THROW(predictor.run({torch::zeros({2, 3}, torch::kLong)}), DataError);
+}
+
+TEST(Export, DoesNotDisturbTheRandomGenerator) {
+  TextModule module;
+  module.init();
+  const TempFolder folder("export");
+  torch::manual_seed(8);
+  const torch::Tensor expected = torch::rand({3});
+  torch::manual_seed(8);
+  export_torchscript(module, folder.path() / "model.pt", "text");
+  EXPECT_TRUE(torch::rand({3}).equal(expected));
+}
+
+TEST(Export, AForwardPassThatCannotBeTracedIsRefused) {
+  TextModule module(/*traceable=*/false);
+  module.init();
+  const TempFolder folder("export");
+  try {
+    export_torchscript(module, folder.path() / "model.pt", "text");
+    FAIL() << "accepted";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("extents"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "model.pt"));
+}
+
+}  // namespace
+}  // namespace assay
