@@ -16,7 +16,7 @@ endforeach()
 add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
-target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
+target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} gomp ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
 # -Wno-psabi: vectors go between functions that are always inlined, so how a call would pass them does not matter.
 target_compile_options(assay_data_plane PRIVATE -fno-math-errno -Wno-psabi)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "device/threads.h"
 
 namespace assay {
 
@@ -50,6 +51,7 @@ Loader::Slot Loader::prepare(int64_t batch) const {
 }
 
 void Loader::work() {
+  compute_on_this_thread_alone();
   std::unique_lock lock(mutex_);
   while (true) {
     room_.wait(lock, [&] { return stopping_ || next_to_prepare_ < next_to_take_ + options_.prefetch; });

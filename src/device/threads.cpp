@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -67,6 +68,11 @@ ThreadChoice configure_threads(int num_local_ranks) {
     set(choice.threads);
   }
   return choice;
+}
+
+void compute_on_this_thread_alone() {
+  at::internal::lazy_init_num_threads();  // libtorch sets a thread's number at its first operation: let that be over
+  omp_set_num_threads(1);                 // of this thread only
 }
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/files.h"
+#include "device/threads.h"
 
 namespace assay {
 
@@ -13,6 +14,7 @@ CheckpointWriter::CheckpointWriter(fs::path folder, CheckpointLabel label, Reten
 void CheckpointWriter::start(Snapshot snapshot) {
   if (pending_.valid()) unseen_ = pending_.get();
   pending_ = std::async(std::launch::async, [this, snapshot = std::move(snapshot)] {
+    compute_on_this_thread_alone();
     WrittenCheckpoint written = write_checkpoint(folder_, snapshot, label_);
     if (retention_.target && !snapshot.state.best.empty()) {
       write_best_list(folder_, snapshot.state, *retention_.target);

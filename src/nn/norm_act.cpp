@@ -23,17 +23,24 @@ struct Rows {
 };
 Rows rows_of(const torch::Tensor& x) { return {x.size(0) * x.size(2) * x.size(3), x.size(1)}; }
 
+int64_t num_pieces(const Rows& rows) {
+  const int64_t size = piece_rows(rows.count, rows.channels);
+  return (rows.count + size - 1) / size;
+}
+
+// The second pass over the same tensors goes backwards: what the first one read last is still in the cache.
+enum class Order { Forwards, Backwards };
+
 // Runs work(piece, first row, number of rows) over fixed pieces, on all threads.
 template <typename Work>
-void each_piece(const Rows& rows, Work&& work) {
-  const int64_t size = piece_rows(rows.channels);
-  const int64_t count = (rows.count + size - 1) / size;
-  at::parallel_for(0, count, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) work(i, i * size, std::min(size, rows.count - i * size));
+void each_piece(const Rows& rows, Order order, Work&& work) {
+  const int64_t size = piece_rows(rows.count, rows.channels);
+  at::parallel_for(0, num_pieces(rows), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = 0; k < end - begin; ++k) {
+      const int64_t i = order == Order::Forwards ? begin + k : end - 1 - k;
+      work(i, i * size, std::min(size, rows.count - i * size));
+    }
   });
-}
-int64_t num_pieces(const Rows& rows) {
-  return (rows.count + piece_rows(rows.channels) - 1) / piece_rows(rows.channels);
 }
 
 struct Moments {
@@ -49,12 +56,12 @@ Moments moments_of(const torch::Tensor& x) {
   std::vector<T> sums(static_cast<size_t>(num_pieces(rows)) * c);
   std::vector<T> squares(sums.size());
   const T* data = x.data_ptr<T>();
-  each_piece(rows, [&](int64_t piece, int64_t first, int64_t count) {
+  each_piece(rows, Order::Forwards, [&](int64_t piece, int64_t first, int64_t count) {
     moments_kernel<T>()({data + first * rows.channels, count, rows.channels}, &sums[piece * c], &squares[piece * c]);
   });
   Moments total{std::vector<double>(c, 0), std::vector<double>(c, 0)};
   double done = 0;
-  const int64_t size = piece_rows(rows.channels);
+  const int64_t size = piece_rows(rows.count, rows.channels);
   for (int64_t piece = 0; piece < num_pieces(rows); ++piece) {
     const auto count = static_cast<double>(std::min(size, rows.count - piece * size));
     for (size_t k = 0; k < c; ++k) {
@@ -88,7 +95,7 @@ torch::Tensor forward_of(const torch::Tensor& x, const torch::Tensor& weight, co
   const std::vector<T> b = widen(narrow<T>(shift));
   torch::Tensor y = torch::empty_like(x);
   const T* added = options.residual.defined() ? options.residual.data_ptr<T>() : nullptr;
-  each_piece(rows, [&](int64_t, int64_t first, int64_t count) {
+  each_piece(rows, Order::Backwards, [&](int64_t, int64_t first, int64_t count) {
     const int64_t at = first * rows.channels;
     apply_kernel<T>()({x.data_ptr<T>() + at, added ? added + at : nullptr, y.data_ptr<T>() + at, a.data(), b.data(),
                        count, rows.channels, options.relu});
@@ -112,7 +119,7 @@ Gradients backward_of(const torch::Tensor& dy, const torch::Tensor& y, const tor
   std::vector<T> sums(static_cast<size_t>(num_pieces(rows)) * c);
   std::vector<T> products(sums.size());
   const T* mask = relu ? y.data_ptr<T>() : nullptr;
-  each_piece(rows, [&](int64_t piece, int64_t first, int64_t count) {
+  each_piece(rows, Order::Forwards, [&](int64_t piece, int64_t first, int64_t count) {
     const int64_t at = first * rows.channels;
     reduce_kernel<T>()(
         {dy.data_ptr<T>() + at, mask ? mask + at : nullptr, x.data_ptr<T>() + at, center.data(), count, rows.channels},
@@ -141,7 +148,7 @@ Gradients backward_of(const torch::Tensor& dy, const torch::Tensor& y, const tor
   out.x = torch::empty_like(x);
   if (has_residual) out.residual = relu ? torch::empty_like(x) : dy;
   T* residual = has_residual && relu ? out.residual.data_ptr<T>() : nullptr;
-  each_piece(rows, [&](int64_t, int64_t first, int64_t count) {
+  each_piece(rows, Order::Backwards, [&](int64_t, int64_t first, int64_t count) {
     const int64_t at = first * rows.channels;
     spread_kernel<T>()({dy.data_ptr<T>() + at, mask ? mask + at : nullptr, x.data_ptr<T>() + at,
                         out.x.data_ptr<T>() + at, residual ? residual + at : nullptr, wide_a.data(), wide_b.data(),

@@ -6,8 +6,11 @@ namespace assay {
 
 namespace {
 
-constexpr int64_t kWide = 128;        // elements of a wide row: enough independent additions to hide their latency
-constexpr int64_t kPieceSize = 4096;  // elements of a piece: with x, y and dy below the 48 kB of a first-level cache
+constexpr int64_t kWide = 128;  // elements of a wide row: enough independent additions to hide their latency
+// Few pieces, since their sums are put together by one thread; several for each of many threads all the same.
+constexpr int64_t kMaxPieces = 64;
+constexpr int64_t kMinPieceSize = 4096;  // elements; less is not worth a thread's while
+constexpr int64_t kBlock = 64;  // wide rows summed before their sum is added to the whole: keeps rounding small
 
 // How many rows make a wide row. A power of two, so that pieces are whole numbers of them.
 constexpr int64_t rows_per_wide(int64_t channels) {
@@ -35,29 +38,67 @@ template <typename Body>
   for (; row < count; ++row) body(row * channels, channels);
 }
 
+// The mean of the first rows: near enough to the mean of all that squares around it do not cancel.
+template <typename T>
+[[gnu::always_inline]] inline void first_mean(const MomentsArgs<T>& p, T* center) {
+  const int64_t count = std::min<int64_t>(p.count, 16);
+  for (int64_t c = 0; c < p.channels; ++c) center[c] = 0;
+  for (int64_t row = 0; row < count; ++row) {
+    for (int64_t c = 0; c < p.channels; ++c) center[c] += p.x[row * p.channels + c];
+  }
+  for (int64_t c = 0; c < p.channels; ++c) center[c] /= static_cast<T>(count);
+}
+
+// Sums of up to kBlock wide rows at a time, added up in `sum` and `product`, which hold a wide row each.
+template <typename T>
+struct WideSums {
+  T sum[kMaxNormChannels];
+  T product[kMaxNormChannels];
+  T block_sum[kMaxNormChannels];
+  T block_product[kMaxNormChannels];
+  int64_t width, in_block = 0;
+
+  [[gnu::always_inline]] explicit WideSums(int64_t wide_row) : width(wide_row) {
+    for (T* values : {sum, product, block_sum, block_product}) std::fill(values, values + width, T(0));
+  }
+  [[gnu::always_inline]] void row_done() {
+    if (++in_block == kBlock) flush();
+  }
+  [[gnu::always_inline]] void flush() {
+    for (int64_t i = 0; i < width; ++i) {
+      sum[i] += block_sum[i];
+      product[i] += block_product[i];
+      block_sum[i] = block_product[i] = 0;
+    }
+    in_block = 0;
+  }
+};
+
 template <typename T>
 [[gnu::always_inline]] inline void moments_body(const MomentsArgs<T>& p, T* sums, T* squares) {
   const int64_t rows = rows_per_wide(p.channels);
-  const int64_t width = rows * p.channels;
-  T total[kMaxNormChannels];
   T center[kMaxNormChannels];
-  std::fill(total, total + width, T(0));
+  first_mean(p, center);
+  for (int64_t r = 1; r < rows; ++r) std::copy(center, center + p.channels, center + r * p.channels);
+  WideSums<T> totals(rows * p.channels);
   each_wide_row(
       p.count, p.channels, [&](int64_t at, int64_t n) __attribute__((always_inline)) {
         const T* __restrict x = p.x + at;
-        for (int64_t i = 0; i < n; ++i) total[i] += x[i];
+        for (int64_t i = 0; i < n; ++i) {
+          const T difference = x[i] - center[i];
+          totals.block_sum[i] += difference;
+          totals.block_product[i] += difference * difference;
+        }
+        totals.row_done();
       });
-  fold(total, rows, p.channels, sums);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < p.channels; ++c) center[r * p.channels + c] = sums[c] / static_cast<T>(p.count);
+  totals.flush();
+  fold(totals.sum, rows, p.channels, sums);
+  fold(totals.product, rows, p.channels, squares);
+  for (int64_t c = 0; c < p.channels; ++c) {
+    const T count = static_cast<T>(p.count);
+    squares[c] = std::max(squares[c] - sums[c] * (sums[c] / count), T(0));
+    sums[c] += count * center[c];
   }
-  std::fill(total, total + width, T(0));
-  each_wide_row(
-      p.count, p.channels, [&](int64_t at, int64_t n) __attribute__((always_inline)) {
-        const T* __restrict x = p.x + at;
-        for (int64_t i = 0; i < n; ++i) total[i] += (x[i] - center[i]) * (x[i] - center[i]);
-      });
-  fold(total, rows, p.channels, squares);
 }
 
 template <typename T, bool Residual, bool Relu>
@@ -91,11 +132,7 @@ template <typename T>
 template <typename T, bool Relu>
 [[gnu::always_inline]] inline void reduce_body(const ReduceArgs<T>& p, T* sums, T* products) {
   const int64_t rows = rows_per_wide(p.channels);
-  const int64_t width = rows * p.channels;
-  T sum[kMaxNormChannels];
-  T product[kMaxNormChannels];
-  std::fill(sum, sum + width, T(0));
-  std::fill(product, product + width, T(0));
+  WideSums<T> totals(rows * p.channels);
   each_wide_row(
       p.count, p.channels, [&](int64_t at, int64_t n) __attribute__((always_inline)) {
         const T* __restrict dy = p.dy + at;
@@ -105,12 +142,14 @@ template <typename T, bool Relu>
         for (int64_t i = 0; i < n; ++i) {
           T g = dy[i];
           if constexpr (Relu) g = y[i] > T(0) ? g : T(0);
-          sum[i] += g;
-          product[i] += g * (x[i] - center[i]);
+          totals.block_sum[i] += g;
+          totals.block_product[i] += g * (x[i] - center[i]);
         }
+        totals.row_done();
       });
-  fold(sum, rows, p.channels, sums);
-  fold(product, rows, p.channels, products);
+  totals.flush();
+  fold(totals.sum, rows, p.channels, sums);
+  fold(totals.product, rows, p.channels, products);
 }
 
 template <typename T>
@@ -194,9 +233,10 @@ Width widest() {
 
 }  // namespace
 
-int64_t piece_rows(int64_t channels) {
+int64_t piece_rows(int64_t rows, int64_t channels) {
   const int64_t wide = rows_per_wide(channels);
-  return std::max(kPieceSize / (wide * channels), int64_t{1}) * wide;
+  const int64_t least = std::max((rows + kMaxPieces - 1) / kMaxPieces, kMinPieceSize / channels);
+  return std::max<int64_t>((least + wide - 1) / wide, 1) * wide;
 }
 
 template <typename T>

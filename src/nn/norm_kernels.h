@@ -10,8 +10,8 @@ namespace assay {
 
 inline constexpr int64_t kMaxNormChannels = 4096;
 
-// Rows of one piece: a fixed function of the channels, small enough for the first-level cache.
-int64_t piece_rows(int64_t channels);
+// Rows of one piece: a fixed function of the shape, whatever the number of threads.
+int64_t piece_rows(int64_t rows, int64_t channels);
 
 template <typename T>
 std::vector<T> widen(const std::vector<T>& per_channel);

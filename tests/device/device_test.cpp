@@ -136,5 +136,23 @@ TEST(Info, HasEveryGroupAndNullsForWhatWasNotMeasured) {
   EXPECT_GT(machine_info(true)["blas"]["sgemm_gflops"].get<double>(), 0);
 }
 
+// A second team of OpenMP threads would slow down the first one.
+TEST(Threads, AThreadBesideTrainingMakesNoTeam) {
+  at::set_num_threads(2);
+  torch::ones({1 << 20}).exp();  // the team of this thread
+  const auto num_threads = [] {
+    return std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator());
+  };
+  const auto before = num_threads();
+  std::ptrdiff_t inside = 0;
+  std::thread([&] {
+    compute_on_this_thread_alone();
+    torch::ones({1 << 20}).exp();
+    inside = num_threads();
+  }).join();
+  EXPECT_EQ(inside, before + 1);  // the thread itself
+  EXPECT_EQ(at::get_num_threads(), 2);
+}
+
 }  // namespace
 }  // namespace assay
