@@ -148,6 +148,10 @@ ExportInfo export_torchscript(Module& module, const fs::path& path, const std::s
                   .inputs = module.input_spec(),
                   .sample_unit = module.sample_unit(),
                   .file_hash = {}};
+  // A network in float64 takes its inputs in float64.
+  for (InputSpec& input : info.inputs) {
+    if (at::isFloatingType(input.dtype)) input.dtype = network.parameters().at(0).scalar_type();
+  }
   torch::jit::Module copy = mirror(network, "__torch__.assay_model");
   add_forward(copy, network, info.inputs);
   check_export(copy, network, info.inputs);
