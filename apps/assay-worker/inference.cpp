@@ -23,7 +23,9 @@ void run_evaluate(Job& job) {
   std::string weights_hash;
   const std::unique_ptr<Module> module = job.load_module(weights_hash);
   const std::unique_ptr<Loader> data = job.need_loader("Test");
-  Engine engine(*module, job.options(), {});
+  EngineServices services;
+  services.adapter = &job.adapter();
+  Engine engine(*module, job.options(), services);
   const double init_s = job.started().seconds();
   write_event(job.records(), keys::kInitEnd);
 
@@ -52,7 +54,9 @@ void run_export(Job& job) {
   std::string weights_hash;
   const std::unique_ptr<Module> module = job.load_module(weights_hash);
   write_event(job.records(), keys::kInitEnd);
-  Engine engine(*module, job.options(), {});
+  EngineServices services;
+  services.adapter = &job.adapter();
+  Engine engine(*module, job.options(), services);
   ExportInfo info;
   engine.export_model([&](Module& trained) {
     info = export_torchscript(trained, job.arguments().output / "model.pt", job.config().case_name);
