@@ -44,6 +44,8 @@ class PluginTest(WorkerTest):
                 events = [r["name"] for r in records if r.get("name") in
                           ("CONVERT_MODEL", "CREATE_OPTIMIZER", "MODEL_TO_FP16", "MODEL_TO_DDP")]
                 self.assertEqual(events, ["CONVERT_MODEL", "CREATE_OPTIMIZER", "MODEL_TO_DDP"])
+                result = [r["data"] for r in records if r["type"] == "result"][0]
+                self.assertEqual(result["mfu"] is None, plugin is not None)  # nobody knows the reference's peak
                 named = [r["data"]["plugin"] for r in records if "plugin" in r.get("data", {})]
                 self.assertEqual([p["name"] for p in named], [plugin] if plugin else [])
         self.assertEqual(len(losses[None]), 6)

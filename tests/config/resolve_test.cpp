@@ -255,9 +255,9 @@ TEST_F(Resolve, SchedulesTakeTheirOwnParameters) {
               AllOf(HasSubstr("not a parameter of the schedule 'constant'"), HasSubstr("case.yaml:20")));
   const ResolvedCase found =
       set({"Optimizer.lr={_inherited_: False, name: multistep, learning_rate: 1, milestones: [5, 9]}"});
-  EXPECT_EQ(
-      to_line(found.config.find("Optimizer.lr")->to_json()),
-      R"({"name":"multistep","learning_rate":1.0,"warmup_steps":0,"warmup_rate":null,"milestones":[5,9],"gamma":0.1})");
+  EXPECT_EQ(to_line(found.config.find("Optimizer.lr")->to_json()),
+            R"({"name":"multistep","learning_rate":1.0,"unit":"step",)"
+            R"("warmup_steps":0,"warmup_rate":null,"milestones":[5,9],"gamma":0.1})");
   EXPECT_EQ(set({"Optimizer.lr.name=CosineAnnealingWithWarmupDecay"}).config.find("Optimizer.lr.name")->as_string(),
             "cosine");
 }
