@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import tempfile
@@ -203,6 +204,9 @@ class Interruption(WorkerTest):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         self.assertIn("the same command continues", err)
+        saved = re.search(r"saved (\S+):", err).group(1)
+        self.assertTrue(os.path.exists(os.path.join(saved, "meta.json")), "the process waited for its checkpoint")
+        self.assertFalse([n for n in os.listdir(os.path.join(folder, "checkpoints")) if n.startswith(".")])
         self.assertEqual(self.records(folder)[-1]["data"]["kind"], "interrupted")
         self.check_same(folder)
 
@@ -215,7 +219,9 @@ class Interruption(WorkerTest):
         with open(path, "r+b") as file:
             file.seek(-1, os.SEEK_END)
             file.write(b"\xff")
-        self.run_worker("train", self.config, folder)
+        out, _ = self.run_worker("train", self.config, folder)
+        self.assertRegex(out, rf"\[resume\] damaged, passed over: \S+/{newest}: .*model.safetensors")
+        self.assertRegex(out, r"\[resume\] epoch: \d+, step: 84, checkpoint: \S+_step_84, weights: [0-9a-f]{12}\n")
         records = self.records(folder)
         damaged = [r["data"] for r in records if r.get("name") == "DAMAGED_CHECKPOINT"]
         self.assertEqual(len(damaged), 1)

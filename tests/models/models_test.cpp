@@ -233,6 +233,7 @@ TEST(Models, ParameterCountsByTheFormula) {
 // By hand: simplenet has four square layers and a head; resnet, for a 28x28 image, works on 14x14, 14x14, 7x7 and 4x4.
 TEST(Models, FlopsByTheFormula) {
   EXPECT_EQ(default_model("simplenet")->flops_per_sample(), 6.0 * (4 * 784 * 784 + 784 * 10));
+  EXPECT_EQ(default_model("twolayer")->flops_per_sample(), 6.0 * (784 * 256 + 256 * 10));
   const double stem = 9 * 1 * 16 * 14 * 14;
   const double stage1 = 2.0 * 9 * 16 * 16 * 14 * 14;
   const double stage2 = (9.0 * 16 * 32 + 9 * 32 * 32 + 16 * 32) * 7 * 7;
