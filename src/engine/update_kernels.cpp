@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "nn/simd.h"
+
 namespace assay {
 
 namespace {
@@ -135,21 +137,11 @@ ASSAY_UPDATE_VECTOR double squares_plain(const T* values, int64_t count) {
   return squares_of(values, count);
 }
 
-enum class UpdateWidth { Avx512, Avx2, Plain };
-
-UpdateWidth update_width() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return UpdateWidth::Avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return UpdateWidth::Avx2;
-#endif
-  return UpdateWidth::Plain;
-}
-
 template <UpdateRule R, typename T>
 UpdateKernel<T> widest_update() {
 #if defined(__x86_64__)
-  if (update_width() == UpdateWidth::Avx512) return update_avx512<R, T>;
-  if (update_width() == UpdateWidth::Avx2) return update_avx2<R, T>;
+  if (simd_width() == SimdWidth::Avx512) return update_avx512<R, T>;
+  if (simd_width() == SimdWidth::Avx2) return update_avx2<R, T>;
 #endif
   return update_plain<R, T>;
 }
@@ -174,8 +166,8 @@ UpdateKernel<T> update_kernel(UpdateRule rule) {
 template <typename T>
 SquaresKernel<T> squares_kernel() {
 #if defined(__x86_64__)
-  if (update_width() == UpdateWidth::Avx512) return squares_avx512<T>;
-  if (update_width() == UpdateWidth::Avx2) return squares_avx2<T>;
+  if (simd_width() == SimdWidth::Avx512) return squares_avx512<T>;
+  if (simd_width() == SimdWidth::Avx2) return squares_avx2<T>;
 #endif
   return squares_plain<T>;
 }
