@@ -1,63 +1,70 @@
-"""Trains a model of tests/peers on Fashion-MNIST as a PyTorch user would who cares about speed: all threads, data in
-memory and normalised once, channels last where it helps, the fastest optimizer variant on a CPU. Prints one JSON line."""
+"""Trains a model of peer_models.py as a PyTorch user would who cares about speed: all threads, data in memory, gradients
+set to none, channels last when asked for. Writes a JSON file. `prepare` writes the weights and samples that both sides use."""
 import argparse
-import gzip
 import json
 import os
+import resource
 import sys
 import time
 
-import numpy
 import torch
 
+import peer_models
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/peers"))
+import tensor_file  # noqa: E402
 
 
-def read_idx(path, header):
-    with gzip.open(path) as file:
-        return numpy.frombuffer(file.read(), numpy.uint8, offset=header)
+def prepare(model, arguments):
+    torch.manual_seed(1024)
+    tensor_file.save(arguments.weights, model.make().state_dict())
+    data = model.data(arguments.samples)
+    tensor_file.save(arguments.data, {str(i): tensor for i, tensor in enumerate(data)})
+
+
+def train(model, arguments):
+    network = model.make()
+    network.load_state_dict(tensor_file.load(arguments.weights))
+    data = list(tensor_file.load(arguments.data).values())
+    if arguments.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+        data[0] = data[0].contiguous(memory_format=torch.channels_last)
+    optimizer = model.optimizer(network.parameters())
+    network.train()
+    batch, started, losses = arguments.batch, None, []
+    batches = len(data[0]) // batch
+    for step in range(arguments.warm_up + arguments.steps):
+        if step == arguments.warm_up:
+            started = time.perf_counter()
+        begin = step % batches * batch
+        optimizer.zero_grad(set_to_none=True)
+        loss = model.loss(network, *(tensor[begin:begin + batch] for tensor in data))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    seconds = time.perf_counter() - started
+    with open(arguments.result, "w") as file:
+        json.dump({"samples_per_s": arguments.steps * batch / seconds, "losses": losses,
+                   "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}, file)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=("simplenet", "resnet"))
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--warm-up", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
+    parser.add_argument("action", choices=("prepare", "train"))
+    parser.add_argument("model", choices=peer_models.MODELS)
+    parser.add_argument("--weights", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--result")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--warm-up", type=int)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--channels-last", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1024)
-
-    pixels = read_idx(os.path.join(arguments.data, "train-images-idx3-ubyte.gz"), 16).reshape(-1, 1, 28, 28)
-    images = torch.from_numpy(pixels.astype(numpy.float32) / 255.0).sub_(0.286).div_(0.353)
-    labels = torch.from_numpy(read_idx(os.path.join(arguments.data, "train-labels-idx1-ubyte.gz"), 8).astype(numpy.int64))
-
-    if arguments.model == "simplenet":
-        from simplenet import SimpleNet
-        network = SimpleNet()
-        optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, foreach=False)
-    else:
-        from resnet import ResNet
-        network = ResNet().to(memory_format=torch.channels_last)
-        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.02, foreach=False)
-    network.train()
-    order = torch.randperm(len(images))
-    batch, started, done = arguments.batch, None, 0
-    for step in range(arguments.warm_up + arguments.steps):
-        if step == arguments.warm_up:
-            started = time.perf_counter()
-        begin = step * batch % (len(images) - batch)
-        index = order[begin:begin + batch]
-        optimizer.zero_grad(set_to_none=True)
-        loss = torch.nn.functional.cross_entropy(network(images[index]), labels[index])
-        loss.backward()
-        optimizer.step()
-        loss.item()
-        done += batch if started else 0
-    seconds = time.perf_counter() - started
-    print(json.dumps({"model": arguments.model, "samples_per_s": done / seconds, "threads": torch.get_num_threads()}))
+    model = peer_models.MODELS[arguments.model]
+    (prepare if arguments.action == "prepare" else train)(model, arguments)
 
 
 main()

@@ -1,6 +1,9 @@
 # The data plane is one library on libtorch: its folders are layers all the same (see src/README.md), but one
 # library lets them share one precompiled header, which costs 30 s and 700 MB each time it is built.
 find_package(Torch REQUIRED)
+# The oneDNN that libtorch uses too. Not by its CMake package, which wants OpenCL.
+find_library(ASSAY_DNNL_LIBRARY dnnl REQUIRED)
+find_path(ASSAY_DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
 
 set(data_plane_folders device comm nn data engine parallel models deploy)
 set(data_plane_sources)
@@ -12,9 +15,10 @@ endforeach()
 
 add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
-target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
-target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} ZLIB::ZLIB)
-target_compile_options(assay_data_plane PRIVATE -fno-math-errno)
+target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
+target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
+# -Wno-psabi: vectors go between functions that are always inlined, so how a call would pass them does not matter.
+target_compile_options(assay_data_plane PRIVATE -fno-math-errno -Wno-psabi)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
 # ccache reads the whole precompiled header for every file it looks up: at 700 MB that costs more than compiling.
 set_target_properties(assay_data_plane PROPERTIES CXX_COMPILER_LAUNCHER "")

@@ -8,7 +8,8 @@ import unittest
 from support import CliTest, json_lines, processes_with
 
 SHORT = ["--case", "simplenet", "--set", "Engine.num_train_epochs=1", "--set", "target.value=0.7",
-         "--set", "Engine.save_load.save_steps=100"]
+         "--set", "Data.Train.dataset.limit=20000", "--set", "Data.Eval.dataset.limit=2000", "--set", "Data.Test.dataset.limit=2000",
+         "--set", "Engine.save_load.save_steps=50"]
 NUM_KILLS = 20
 
 

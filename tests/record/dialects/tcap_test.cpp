@@ -23,14 +23,14 @@ class Tcap : public testing::Test {
   }
 };
 
-Record read_one(const std::string& line) {
+Record read_tcap(const std::string& line) {
   const LogContents contents = parse_log(line + "\n", "x");
   EXPECT_EQ(contents.records.size(), 1u);
   EXPECT_EQ(contents.num_unknown, 0u);
   return contents.records.at(0);
 }
 
-std::string write_one(const Record& record, const char* dialect = "tcap") {
+std::string write_tcap(const Record& record, const char* dialect = "tcap") {
   std::string text = to_log({record}, dialect_named(dialect));
   if (!text.empty()) text.pop_back();
   return text;
@@ -43,7 +43,7 @@ TEST_F(Tcap, ReadsAndWritesTheSpecifiedLine) {
   const std::string line =
       R"(TCAPPDLL {"timestamp": "1718068145.439885", "datetime": "2024-06-11 09:09:05.439885", "elapsedtime": "1.228824", )"
       R"("type": "LOG", "step": [1, 22], "data": "{'rank': '0', 'train.loss': '1.721'}"})";
-  const Record record = read_one(line);
+  const Record record = read_tcap(line);
   Record expected;
   expected.type = Record::Type::Metrics;
   expected.time_us = 1718068145439885;
@@ -51,7 +51,7 @@ TEST_F(Tcap, ReadsAndWritesTheSpecifiedLine) {
   expected.step = {{1, 22}};
   expected.data = {{"train.loss", 1.721}};
   EXPECT_EQ(record, expected) << to_record_line(record);
-  EXPECT_EQ(write_one(expected), line);
+  EXPECT_EQ(write_tcap(expected), line);
 }
 
 TEST_F(Tcap, TextOfNumbersIsKept) {
@@ -59,28 +59,28 @@ TEST_F(Tcap, TextOfNumbersIsKept) {
   const std::string line =
       R"(TCAPPDLL {"timestamp": "1718068145.439885", "datetime": "2024-06-11 09:09:05.439885", "elapsedtime": "1.228824", )"
       R"("type": "LOG", "step": [1, 22], "data": "{'train.loss': '0.70', 'rank': '3', 'note': \"it's\"}"})";
-  const Record record = read_one(line);
+  const Record record = read_tcap(line);
   EXPECT_EQ(record.data.dump(), R"({"train.loss":0.7,"rank":3,"note":"it's"})");
-  EXPECT_EQ(write_one(record), line);
-  EXPECT_EQ(write_one(read_one(write_one(record, "perflog"))), line);
+  EXPECT_EQ(write_tcap(record), line);
+  EXPECT_EQ(write_tcap(read_tcap(write_tcap(record, "perflog"))), line);
 }
 
 TEST_F(Tcap, InfoLines) {
   const std::string arguments =
       R"(INFO {"local_rank": 2, "datetime": "2024-06-11 09:09:05.439885", "type": "INFO", "data": {"lr": 0.1, "amp": true}})";
-  const Record parameters = read_one(arguments);
+  const Record parameters = read_tcap(arguments);
   EXPECT_EQ(parameters.type, Record::Type::Parameters);
   EXPECT_EQ(parameters.rank, 2);
   EXPECT_EQ(parameters.time_us, 1718068145439885);
   EXPECT_TRUE(parameters.extra.is_null());
-  EXPECT_EQ(write_one(parameters), arguments);
+  EXPECT_EQ(write_tcap(parameters), arguments);
 
   const std::string text =
       R"(INFO {"local_rank": 0, "datetime": "2024-06-11 09:09:05.439885", "type": "INFO", "data": "hello"})";
-  const Record message = read_one(text);
+  const Record message = read_tcap(text);
   EXPECT_EQ(message.type, Record::Type::Message);
   EXPECT_EQ(message.data.dump(), R"({"text":"hello"})");
-  EXPECT_EQ(write_one(message), text);
+  EXPECT_EQ(write_tcap(message), text);
 }
 
 TEST_F(Tcap, InfoOfOtherProgramsIsNotTcap) {
@@ -92,11 +92,11 @@ TEST_F(Tcap, MetadataHasElapsedTimeFirst) {
   const std::string line =
       R"(TCAPPDLL {"timestamp": "1718068145.439885", "elapsedtime": "0.5", "datetime": "2024-06-11 09:09:05.439885", )"
       R"("type": "METADATA", "metric": "train.ips", "metadata": {"unit": "imgs/s", "format": ":.3f", "GOAL": "MAXIMIZE", "STAGE": "TRAIN"}})";
-  const Record record = read_one(line);
+  const Record record = read_tcap(line);
   EXPECT_EQ(record.type, Record::Type::Metadata);
   EXPECT_EQ(record.name, "train.ips");
   EXPECT_TRUE(record.extra.is_null());
-  EXPECT_EQ(write_one(record), line);
+  EXPECT_EQ(write_tcap(record), line);
 }
 
 TEST_F(Tcap, TextLineOfTheSpecification) {

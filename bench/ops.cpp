@@ -1,0 +1,133 @@
+// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2 and BERT
+// base, and of the matrix products beside libtorch's. The best of several alternating runs.
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "base/time.h"
+#include "device/allocator.h"
+#include "device/threads.h"
+#include "nn/attention.h"
+#include "nn/bias_gelu.h"
+#include "nn/linear.h"
+#include "nn/linear_cross_entropy.h"
+#include "nn/residual_norm.h"
+
+namespace assay {
+namespace {
+
+using Operator = std::function<torch::Tensor(const std::vector<torch::Tensor>&)>;
+
+double once(const Operator& f, const std::vector<torch::Tensor>& inputs, const torch::Tensor& gradient) {
+  for (const torch::Tensor& input : inputs) input.mutable_grad() = torch::Tensor();
+  const Stopwatch watch;
+  f(inputs).backward(gradient);
+  return watch.seconds() * 1e3;
+}
+
+void row(const std::string& name, const std::vector<torch::Tensor>& values, const Operator& fused,
+         const Operator& plain) {
+  std::vector<torch::Tensor> inputs;
+  for (const torch::Tensor& value : values) inputs.push_back(value.detach().requires_grad_(true));
+  const torch::Tensor gradient = torch::rand_like(plain(inputs).detach());
+  double ours = std::numeric_limits<double>::max(), theirs = ours;
+  const Stopwatch watch;
+  for (int i = 0; i < 3 || (i < 20 && watch.seconds() < 2); ++i) {
+    ours = std::min(ours, once(fused, inputs, gradient));
+    theirs = std::min(theirs, once(plain, inputs, gradient));
+  }
+  fmt::print("{:<44}{:>10.2f}{:>13.2f}{:>8.2f}\n", name, ours, theirs, theirs / ours);
+  std::fflush(stdout);
+}
+
+void attention_rows() {
+  for (const double dropout : {0.0, 0.1}) {
+    const AttentionOptions causal{.num_heads = 12, .causal = true, .key_mask = {}, .dropout = dropout};
+    row(
+        fmt::format("attention, causal, 1 x 1024, dropout {}", dropout),
+        {torch::randn({1, 1024, 2304}), torch::randn({2304})},
+        [&](const auto& in) { return attention(in[0], in[1], causal); },
+        [&](const auto& in) { return plain_attention(in[0], in[1], causal); });
+    const AttentionOptions padded{
+        .num_heads = 12, .causal = false, .key_mask = torch::ones({8, 128}, torch::kBool), .dropout = dropout};
+    row(
+        fmt::format("attention, padding mask, 8 x 128, dropout {}", dropout),
+        {torch::randn({8, 128, 2304}), torch::randn({2304})},
+        [&](const auto& in) { return attention(in[0], in[1], padded); },
+        [&](const auto& in) { return plain_attention(in[0], in[1], padded); });
+  }
+}
+
+void element_rows() {
+  const std::vector<torch::Tensor> norm = {torch::randn({1024, 768}), torch::randn({1024, 768}), torch::randn({768}),
+                                           torch::rand({768}), torch::randn({768})};
+  for (const double dropout : {0.0, 0.1}) {
+    row(
+        fmt::format("bias, dropout {}, residual, layer norm", dropout), norm,
+        [&](const auto& in) {
+          return residual_norm(in[0], {in[1], in[2], dropout}, {in[3], in[4], 1e-5}).normed;
+        },
+        [&](const auto& in) {
+          const torch::Tensor sum = in[0] + torch::dropout(in[1] + in[2], dropout, dropout > 0);
+          return torch::layer_norm(sum, {768}, in[3], in[4], 1e-5);
+        });
+  }
+  row(
+      "layer norm", {norm[0], norm[3], norm[4]},
+      [](const auto& in) {
+        return layer_norm(in[0], {in[1], in[2], 1e-5});
+      },
+      [](const auto& in) { return torch::layer_norm(in[0], {768}, in[1], in[2], 1e-5); });
+  const std::vector<torch::Tensor> wide = {torch::randn({1024, 3072}), torch::randn({3072})};
+  row(
+      "bias, GELU (tanh)", wide, [](const auto& in) { return bias_gelu(in[0], in[1], Gelu::Tanh); },
+      [](const auto& in) { return torch::gelu(in[0] + in[1], "tanh"); });
+  row(
+      "bias, GELU (erf)", wide, [](const auto& in) { return bias_gelu(in[0], in[1], Gelu::Erf); },
+      [](const auto& in) { return torch::gelu(in[0] + in[1], "none"); });
+  row(
+      "bias, GELU (tanh), linear 3072 to 768", {wide[0], wide[1], torch::randn({3072, 768})},
+      [](const auto& in) { return gelu_linear(in[0], in[1], Gelu::Tanh, in[2], WeightLayout::InOut); },
+      [](const auto& in) { return torch::matmul(torch::gelu(in[0] + in[1], "tanh"), in[2]); });
+}
+
+void product_rows() {
+  for (const auto& [in, out] :
+       {std::pair(768, 2304), std::pair(768, 768), std::pair(768, 3072), std::pair(3072, 768)}) {
+    row(
+        fmt::format("linear, {} to {}", in, out), {torch::randn({1024, in}), torch::randn({in, out})},
+        [](const auto& x) { return linear(x[0], x[1], WeightLayout::InOut); },
+        [](const auto& x) { return torch::matmul(x[0], x[1]); });
+  }
+  row(
+      "linear3, 768 to 3 x 768",
+      {torch::randn({1024, 768}), torch::randn({768, 768}), torch::randn({768, 768}), torch::randn({768, 768})},
+      [](const auto& x) { return linear3(x[0], x[1], x[2], x[3]); },
+      [](const auto& x) {
+        return torch::cat({torch::matmul(x[0], x[1].t()), torch::matmul(x[0], x[2].t()), torch::matmul(x[0], x[3].t())},
+                          -1);
+      });
+  const torch::Tensor label = torch::randint(50257, {1024});
+  row(
+      "last layer and cross entropy, 50257 classes", {torch::randn({1024, 768}), torch::randn({50257, 768}) * 0.02},
+      [&](const auto& x) {
+        return linear_cross_entropy(x[0], {x[1], {}}, label);
+      },
+      [&](const auto& x) { return torch::nn::functional::cross_entropy(torch::linear(x[0], x[1]), label); });
+}
+
+}  // namespace
+}  // namespace assay
+
+int main() {
+  assay::install_caching_allocator();
+  const auto threads = assay::configure_threads(1);
+  fmt::print("forward and backward, {} threads, 1024 tokens\n", threads.threads);
+  fmt::print("{:<44}{:>10}{:>13}{:>8}\n", "operator", "fused ms", "libtorch ms", "ratio");
+  assay::attention_rows();
+  assay::element_rows();
+  assay::product_rows();
+}

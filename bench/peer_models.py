@@ -1,0 +1,110 @@
+"""The models of bench/train in plain PyTorch, with data, loss and the fastest optimizer variant a CPU has. Adding one:
+an entry in MODELS, and its native counterpart in bench_models.cpp."""
+import gzip
+import os
+import sys
+
+import numpy
+import torch
+import torch.nn.functional as functional
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/peers"))
+from bert import Bert, pretraining_loss  # noqa: E402
+from gpt import Gpt, language_loss  # noqa: E402
+from resnet import ResNet as SmallResNet  # noqa: E402
+from resnet50 import ResNet  # noqa: E402
+from simplenet import SimpleNet  # noqa: E402
+
+FASHION = "/usr/share/datasets/fashion-mnist"  # of the package dataset-fashion-mnist
+
+
+def fashion(count):
+    def read(name, header):
+        with gzip.open(os.path.join(FASHION, name)) as file:
+            return numpy.frombuffer(file.read(), numpy.uint8, offset=header)
+    pixels = read("train-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28)[:count]
+    images = torch.from_numpy(pixels.astype(numpy.float32) / 255.0).sub_(0.286).div_(0.353)
+    return [images, torch.from_numpy(read("train-labels-idx1-ubyte.gz", 8)[:count].astype(numpy.int64))]
+
+
+def large_images(count, size=224):
+    images, labels = fashion(count)
+    images = functional.interpolate(images, (size, size), mode="bilinear", align_corners=False)
+    return [images.expand(-1, 3, -1, -1).contiguous(), labels]
+
+
+def classify(network, images, labels):
+    return functional.cross_entropy(network(images), labels)
+
+
+class Model:
+    """make() builds the network, data(count) the samples with the label last, loss(network, *batch) the loss. `image`:
+    channels last may be faster, try both. flops: of forward and backward for one sample, multiply and add counted."""
+
+    def __init__(self, make, data, loss, optimizer, batch, image=False, flops=None, steps=200, warm_up=20):
+        self.make, self.data, self.loss, self.optimizer = make, data, loss, optimizer
+        self.batch, self.image, self.flops, self.steps, self.warm_up = batch, image, flops, steps, warm_up
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=1e-3, foreach=False)
+
+
+def adamw(parameters):
+    return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.02, foreach=False)
+
+
+def momentum(parameters):
+    return torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4, foreach=False)
+
+
+def adamw_no_decay(parameters):
+    """Biases and normalisations do not decay, as usual for transformers."""
+    parameters = list(parameters)
+    groups = [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.02},
+              {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=1e-4, foreach=False)
+
+
+def text(vocabulary, length):
+    """Random tokens, and for each the one that follows."""
+    def make(count):
+        tokens = torch.randint(vocabulary, (count, length + 1))
+        return [tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()]
+    return make
+
+
+def masked_text(vocabulary, length):
+    """Random tokens of two segments; 15 % of them are asked for; no padding."""
+    def make(count):
+        tokens = torch.randint(vocabulary, (count, length))
+        types = (torch.arange(length) >= length // 2).long().expand(count, length).contiguous()
+        masked = torch.full((count, length), -100)
+        for row in range(count):
+            chosen = torch.randperm(length)[:length * 15 // 100]
+            masked[row, chosen] = torch.randint(vocabulary, (len(chosen),))
+        return [tokens, types, torch.ones_like(tokens), masked, torch.randint(2, (count,))]
+    return make
+
+
+def gpt_flops(length):
+    """As gpt::Gpt::flops_per_sample: only the half of attention that is causal counts."""
+    return 6 * (12 * 12 * 768**2 + 768 * 50257) * length + 12 * 6 * length * (length + 1) * 768
+
+
+def bert_flops(length, masked):
+    """As bert::Bert::flops_per_sample."""
+    return 6 * 12 * 12 * 768**2 * length + 6 * (768**2 + 768 * 30522) * masked + 12 * 12 * length**2 * 768
+
+
+MODELS = {
+    "simplenet": Model(SimpleNet, fashion, classify, adam, batch=128, flops=6 * 784 * (4 * 784 + 10)),
+    "resnet": Model(SmallResNet, fashion, classify, adamw, batch=128, image=True),
+    # 4.089e9 multiply-adds forward at 224x224, the published count of this architecture.
+    "resnet50": Model(ResNet, large_images, classify, momentum, batch=8, image=True, flops=6 * 4.089e9, steps=5, warm_up=2),
+    "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=5, warm_up=2),
+    "gpt124m-short": Model(Gpt, text(50257, 256), language_loss, adamw_no_decay, batch=4, flops=gpt_flops(256), steps=5,
+                           warm_up=2),
+    "bert_base": Model(Bert, masked_text(30522, 128), pretraining_loss, adamw_no_decay, batch=8, flops=bert_flops(128, 19),
+                       steps=5, warm_up=2),
+}

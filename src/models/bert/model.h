@@ -1,0 +1,31 @@
+// BERT's pre-training: masked tokens and next sentence.
+#pragma once
+
+#include "config/reader.h"
+#include "models/bert/network.h"
+
+namespace assay::bert {
+
+class Bert final : public Module {
+ public:
+  explicit Bert(const Options& options) : options_(options) {}
+  std::shared_ptr<Network> get_model() override;
+  LossFunction get_loss_fn() override;  // of the language head alone: logits [B, T, V], masked [B, T]
+  std::vector<InputSpec> input_spec() const override;
+  std::string sample_unit() const override { return "tokens"; }
+  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
+  // A batch is tokens, types, mask and masked, [B, T] each, and next [B]; see Encoder::loss.
+  torch::Tensor training_step(const Batch& batch) override;
+  EvalStep validation_step(const Batch& batch) override;
+  // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, in the language head
+  // a weight and masked token (15 %, BERT's share), and 12 T^2 D a layer for attention.
+  std::optional<double> flops_per_sample() const override;
+
+ private:
+  Options options_;
+};
+
+// Reads and checks the section Model, except its name.
+Options read_options(Reader& section);
+
+}  // namespace assay::bert

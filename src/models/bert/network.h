@@ -1,0 +1,59 @@
+// The network of BERT (Devlin et al. 2018) with both heads of its pre-training, and the parameter names of its
+// published checkpoints.
+//
+// Shapes: B batch, T sequence, D hidden_size, V vocab_size.
+#pragma once
+
+#include "engine/module.h"
+#include "nn/transformer_parts.h"
+
+namespace assay::bert {
+
+// The defaults are BERT base, uncased. The names are FleetX's.
+struct Options {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int64_t num_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t ffn_hidden_size = 3072;
+  int64_t max_position_embeddings = 512;
+  int64_t type_vocab_size = 2;
+  int64_t sequence_length = 512;  // tokens of a sample; the export declares it
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  double initializer_range = 0.02;  // standard deviation of new weights
+};
+
+// What the network reads, all [B, T] int64: tokens, the segment each belongs to, and 1 for tokens, 0 for padding.
+struct Sequences {
+  torch::Tensor tokens, types, mask;
+};
+
+class Encoder final : public Network {
+ public:
+  explicit Encoder(const Options& options);
+  // {tokens, types, mask} -> logits of the masked-language head [B, T, V]
+  torch::Tensor forward(const TensorList& inputs) override;
+  // The sum of both pre-training losses: the mean cross entropy of masked tokens [B, T] (-100: not masked) and of
+  // whether the second segment follows the first [B]. Only masked positions go through the language head.
+  torch::Tensor loss(const Sequences& inputs, const torch::Tensor& masked, const torch::Tensor& next);
+
+ private:
+  struct Block {
+    Affine query, key, value, attention_out, feed, feed_out;
+    LayerNormWeights attention_norm, feed_norm;
+  };
+  Block make_block(PartMaker& make, const std::string& path);
+  torch::Tensor hidden(const Sequences& inputs);           // [B, T, D]
+  torch::Tensor transformed(const torch::Tensor& rows);    // what the language head does before its last layer
+  torch::Tensor next_logits(const torch::Tensor& hidden);  // [B, 2]
+
+  Options options_;
+  torch::Tensor tokens_, positions_, types_;  // embeddings
+  LayerNormWeights embedding_norm_, head_norm_;
+  std::vector<Block> blocks_;
+  Affine pooler_, head_, next_;
+  torch::Tensor head_bias_;  // [V]
+};
+
+}  // namespace assay::bert

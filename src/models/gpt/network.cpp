@@ -1,0 +1,81 @@
+#include "models/gpt/network.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "nn/attention.h"
+#include "nn/bias_gelu.h"
+#include "nn/linear_cross_entropy.h"
+
+namespace assay::gpt {
+
+namespace {
+
+constexpr double kEpsilon = 1e-5;  // of the published model's normalisations
+constexpr auto kLayout = WeightLayout::InOut;
+
+}  // namespace
+
+Transformer::Transformer(const Options& o) : options_(o) {
+  PartMaker make(*this);
+  const double deviation = o.initializer_range;
+  const double smaller = deviation / std::sqrt(2.0 * static_cast<double>(o.num_layers));
+  tokens_ = make.weight("transformer.wte", {o.vocab_size, o.hidden_size}, deviation);
+  positions_ = make.weight("transformer.wpe", {o.max_position_embeddings, o.hidden_size}, deviation);
+  for (int64_t i = 0; i < o.num_layers; ++i) {
+    const std::string at = fmt::format("transformer.h.{}.", i);
+    const int64_t width = o.hidden_size, inner = o.ffn_hidden_size;
+    Block block;
+    block.ln_1 = make.norm(at + "ln_1", width, kEpsilon);
+    block.attention = make.affine(at + "attn.c_attn", {width, 3 * width}, kLayout, deviation);
+    block.attention_out = make.affine(at + "attn.c_proj", {width, width}, kLayout, smaller);
+    block.ln_2 = make.norm(at + "ln_2", width, kEpsilon);
+    block.feed = make.affine(at + "mlp.c_fc", {width, inner}, kLayout, deviation);
+    block.feed_out = make.affine(at + "mlp.c_proj", {inner, width}, kLayout, smaller);
+    blocks_.push_back(std::move(block));
+  }
+  ln_f_ = make.norm("transformer.ln_f", o.hidden_size, kEpsilon);
+}
+
+torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
+  const int64_t length = tokens.size(1);
+  ASSAY_CHECK(length <= options_.max_position_embeddings,
+              fmt::format("a sequence of {} tokens; the model has {} positions", length, positions_.size(0)));
+  const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
+  // The table is the last layer too, whose dense gradient takes in this sparse one; dense ones would be two passes over
+  // all of it.
+  const torch::Tensor embedded = torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                                                  /*sparse=*/is_training());
+  torch::Tensor x = torch::dropout(embedded + positions_.narrow(0, 0, length), dropout, dropout > 0);
+  torch::Tensor normed = layer_norm(x, blocks_.front().ln_1);
+  const AttentionOptions attends{.num_heads = options_.num_attention_heads,
+                                 .causal = true,
+                                 .key_mask = {},
+                                 .dropout = is_training() ? options_.attention_probs_dropout_prob : 0};
+  // Each addition to the residual stream goes with the normalisation behind it, which may be the next block's.
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const Block& b = blocks_[i];
+    const torch::Tensor seen = attention(linear(normed, b.attention.weight, kLayout), b.attention.bias, attends);
+    const ResidualNorm middle =
+        residual_norm(x, {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout}, b.ln_2);
+    const torch::Tensor wide = linear(middle.normed, b.feed.weight, kLayout);
+    const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Tanh, b.feed_out.weight, kLayout);
+    const ResidualNorm end = residual_norm(middle.sum, {fed, b.feed_out.bias, dropout},
+                                           i + 1 < blocks_.size() ? blocks_[i + 1].ln_1 : ln_f_);
+    x = end.sum;
+    normed = end.normed;
+  }
+  return normed;
+}
+
+torch::Tensor Transformer::forward(const TensorList& inputs) {
+  return linear(hidden(inputs.at(0)), tokens_, WeightLayout::OutIn);
+}
+
+torch::Tensor Transformer::loss(const torch::Tensor& tokens, const torch::Tensor& labels) {
+  return linear_cross_entropy(hidden(tokens).flatten(0, 1), {.weight = tokens_, .bias = {}}, labels.flatten());
+}
+
+}  // namespace assay::gpt

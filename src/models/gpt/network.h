@@ -1,0 +1,47 @@
+// The network of GPT-2 (Radford et al. 2019), with the parameter names and layouts of its published checkpoints.
+//
+// Shapes: B batch, T sequence, D hidden_size, V vocab_size.
+#pragma once
+
+#include "engine/module.h"
+#include "nn/transformer_parts.h"
+
+namespace assay::gpt {
+
+// The defaults are the published model of 124 million parameters. The names are FleetX's.
+struct Options {
+  int64_t vocab_size = 50257;
+  int64_t hidden_size = 768;
+  int64_t num_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t ffn_hidden_size = 3072;
+  int64_t max_position_embeddings = 1024;
+  int64_t sequence_length = 1024;  // tokens of a sample; the export declares it
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  double initializer_range = 0.02;  // standard deviation of new weights
+};
+
+class Transformer final : public Network {
+ public:
+  // Draws weights as GPT-2 does: normal; those that add to the residual stream smaller by sqrt(2 num_layers).
+  explicit Transformer(const Options& options);
+  // {tokens [B, T] int64} -> logits [B, T, V]
+  torch::Tensor forward(const TensorList& inputs) override;
+  // The mean cross entropy of labels [B, T]; -100 does not count. Logits are not kept.
+  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels);
+
+ private:
+  struct Block {
+    LayerNormWeights ln_1, ln_2;
+    Affine attention, attention_out, feed, feed_out;
+  };
+  torch::Tensor hidden(const torch::Tensor& tokens);  // [B, T, D], behind the last normalisation
+
+  Options options_;
+  torch::Tensor tokens_, positions_;  // embeddings [V, D] and [max_position_embeddings, D]
+  std::vector<Block> blocks_;
+  LayerNormWeights ln_f_;
+};
+
+}  // namespace assay::gpt

@@ -1,0 +1,148 @@
+#include "models/resnet/standard.h"
+
+#include <fmt/format.h>
+#include <torch/nn/functional/pooling.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "nn/norm_act.h"
+
+namespace assay::resnet {
+
+namespace {
+
+struct Architecture {
+  int64_t depth;
+  std::array<int64_t, 4> blocks;  // of each stage
+  bool bottleneck;
+};
+constexpr Architecture kArchitectures[] = {{18, {2, 2, 2, 2}, false},
+                                           {34, {3, 4, 6, 3}, false},
+                                           {50, {3, 4, 6, 3}, true},
+                                           {101, {3, 4, 23, 3}, true},
+                                           {152, {3, 8, 36, 3}, true}};
+constexpr int64_t kBottleneckFactor = 4;  // output channels of a bottleneck block to its width
+
+const Architecture& architecture(int64_t depth) {
+  for (const Architecture& known : kArchitectures) {
+    if (known.depth == depth) return known;
+  }
+  throw ConfigError(fmt::format("Model.depth {}: must be one of 18, 34, 50, 101, 152", depth));
+}
+
+torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+  torch::nn::Conv2d conv(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+  torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
+  return conv;
+}
+
+// One residual block: two 3x3 convolutions, or 1x1, 3x3, 1x1 with a bottleneck.
+class StandardBlockImpl : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t in, width, stride;
+    bool bottleneck;
+  };
+  explicit StandardBlockImpl(const Options& o) {
+    const int64_t out = o.bottleneck ? o.width * kBottleneckFactor : o.width;
+    if (o.bottleneck) {
+      add(o.in, o.width, 1, 1);
+      add(o.width, o.width, 3, o.stride);
+      add(o.width, out, 1, 1);
+    } else {
+      add(o.in, o.width, 3, o.stride);
+      add(o.width, out, 3, 1);
+    }
+    if (o.stride == 1 && o.in == out) return;
+    shortcut_conv_ = convolution(o.in, out, 1, o.stride);
+    shortcut_norm_ = torch::nn::BatchNorm2d(out);
+    register_module("downsample", torch::nn::Sequential(shortcut_conv_, shortcut_norm_));
+  }
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    torch::Tensor residual = input;
+    if (shortcut_conv_) {
+      residual = norm_act(*shortcut_norm_, shortcut_conv_->forward(input), {.residual = {}, .relu = false});
+    }
+    torch::Tensor x = input;
+    for (size_t i = 0; i < convs_.size(); ++i) {
+      const bool last = i + 1 == convs_.size();
+      x = norm_act(*norms_[i], convs_[i]->forward(x), {.residual = last ? residual : torch::Tensor(), .relu = true});
+    }
+    return x;
+  }
+
+ private:
+  void add(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+    const std::string number = std::to_string(convs_.size() + 1);
+    convs_.push_back(register_module("conv" + number, convolution(in, out, kernel, stride)));
+    norms_.push_back(register_module("bn" + number, torch::nn::BatchNorm2d(out)));
+  }
+  std::vector<torch::nn::Conv2d> convs_;
+  std::vector<torch::nn::BatchNorm2d> norms_;
+  torch::nn::Conv2d shortcut_conv_{nullptr};
+  torch::nn::BatchNorm2d shortcut_norm_{nullptr};
+};
+TORCH_MODULE(StandardBlock);
+
+class StandardNetwork final : public Network {
+ public:
+  explicit StandardNetwork(const StandardOptions& options) {
+    const Architecture& plan = architecture(options.depth);
+    conv1_ = register_module("conv1", convolution(3, 64, 7, 2));
+    bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
+    int64_t in = 64;
+    for (size_t stage = 0; stage < plan.blocks.size(); ++stage) {
+      const int64_t width = int64_t{64} << stage;
+      torch::nn::Sequential layer;
+      for (int64_t i = 0; i < plan.blocks[stage]; ++i) {
+        StandardBlock block(StandardBlockImpl::Options{
+            .in = in, .width = width, .stride = i == 0 && stage > 0 ? 2 : 1, .bottleneck = plan.bottleneck});
+        layer->push_back(block);
+        blocks_.push_back(block);
+        in = plan.bottleneck ? width * kBottleneckFactor : width;
+      }
+      register_module("layer" + std::to_string(stage + 1), layer);
+    }
+    fc_ = register_module("fc", torch::nn::Linear(in, options.num_classes));
+    for (torch::Tensor& parameter : parameters()) {
+      if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(torch::MemoryFormat::ChannelsLast));
+    }
+  }
+
+  torch::Tensor forward(const TensorList& inputs) override {
+    torch::Tensor x = norm_act(*bn1_, conv1_->forward(inputs.at(0)), {.residual = {}, .relu = true});
+    x = torch::nn::functional::max_pool2d(x, torch::nn::functional::MaxPool2dFuncOptions(3).stride(2).padding(1));
+    for (StandardBlock& block : blocks_) x = block->forward(x);
+    return fc_->forward(x.mean({2, 3}));
+  }
+
+ private:
+  torch::nn::Conv2d conv1_{nullptr};
+  torch::nn::BatchNorm2d bn1_{nullptr};
+  std::vector<StandardBlock> blocks_;
+  torch::nn::Linear fc_{nullptr};
+};
+
+}  // namespace
+
+StandardResNet::StandardResNet(const StandardOptions& options) : options_(options) { architecture(options.depth); }
+
+std::shared_ptr<Network> StandardResNet::get_model() { return std::make_shared<StandardNetwork>(options_); }
+
+std::vector<InputSpec> StandardResNet::input_spec() const {
+  return {{.name = "image", .dtype = torch::kFloat, .shape = {-1, 3, options_.image_size, options_.image_size}}};
+}
+
+Batch StandardResNet::pretreating_batch(Batch batch) {
+  batch.tensors.at(0) = batch.tensors.at(0).contiguous(torch::MemoryFormat::ChannelsLast);
+  return batch;
+}
+
+}  // namespace assay::resnet

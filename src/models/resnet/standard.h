@@ -1,0 +1,30 @@
+// The residual networks of He et al. 2015 for images of ImageNet's kind, with the parameter names of the published
+// PyTorch weights: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, fc. A stride of a bottleneck block is in its 3x3
+// convolution, as in those weights.
+//
+// Shapes: B batch, K num_classes. Input [B, 3, image_size, image_size].
+#pragma once
+
+#include "models/classifier.h"
+
+namespace assay::resnet {
+
+struct StandardOptions {
+  int64_t depth = 50;  // 18, 34, 50, 101, 152
+  int64_t num_classes = 1000;
+  int64_t image_size = 224;
+};
+
+class StandardResNet final : public Classifier {
+ public:
+  // Throws ConfigError for a depth that was never published.
+  explicit StandardResNet(const StandardOptions& options);
+  std::shared_ptr<Network> get_model() override;
+  std::vector<InputSpec> input_spec() const override;
+  Batch pretreating_batch(Batch batch) override;  // channels last in memory
+
+ private:
+  StandardOptions options_;
+};
+
+}  // namespace assay::resnet

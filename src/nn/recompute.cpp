@@ -1,0 +1,95 @@
+#include "nn/recompute.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/autocast_mode.h>
+#include <torch/autograd.h>
+
+namespace assay {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor generator_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+// The surroundings of the first pass, brought back for the second: random generator and autocast.
+class Surroundings {
+ public:
+  Surroundings() : random_(generator_state()), autocast_(at::autocast::is_cpu_enabled()) {}
+
+  // Runs work in these surroundings and leaves the present ones as they were.
+  void with(const std::function<void()>& work) const {
+    struct Restore {
+      const at::Tensor random = generator_state();
+      const bool autocast = at::autocast::is_cpu_enabled();
+      ~Restore() {
+        set_generator_state(random);
+        at::autocast::set_cpu_enabled(autocast);
+      }
+    } restore;
+    set_generator_state(random_);
+    at::autocast::set_cpu_enabled(autocast_);
+    work();
+  }
+
+ private:
+  at::Tensor random_;
+  bool autocast_;
+};
+
+struct Saved final : torch::CustomClassHolder {
+  RecomputedPart part;
+  Surroundings surroundings;
+};
+
+// `anchor` needs a gradient whatever the inputs do, so that the backward pass comes here for the sake of the
+// parameters.
+class Recompute : public torch::autograd::Function<Recompute> {
+ public:
+  static torch::Tensor forward(AutogradContext* context, const RecomputedPart& part, const torch::Tensor& /*anchor*/,
+                               at::TensorList inputs) {
+    auto saved = c10::make_intrusive<Saved>();
+    saved->part = part;
+    const torch::Tensor output = part(inputs.vec());
+    context->saved_data["part"] = c10::IValue::make_capsule(std::move(saved));
+    context->save_for_backward(inputs.vec());
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = c10::static_intrusive_pointer_cast<Saved>(context->saved_data["part"].toCapsule());
+    std::vector<torch::Tensor> inputs;
+    for (const torch::Tensor& input : context->get_saved_variables()) {
+      inputs.push_back(input.detach().set_requires_grad(input.requires_grad()));
+    }
+    torch::Tensor output;
+    saved->surroundings.with([&] {
+      const torch::AutoGradMode enable(true);
+      output = saved->part(inputs);
+    });
+    torch::autograd::backward({output}, {gradients[0]});
+    variable_list result = {torch::Tensor(), torch::Tensor()};  // part, anchor
+    for (const torch::Tensor& input : inputs) result.push_back(input.requires_grad() ? input.grad() : torch::Tensor());
+    return result;
+  }
+};
+
+}  // namespace
+
+torch::Tensor recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs) {
+  if (!torch::GradMode::is_enabled()) return part(inputs);
+  return Recompute::apply(part, torch::zeros({0}, torch::TensorOptions().requires_grad(true)), at::TensorList(inputs));
+}
+
+}  // namespace assay

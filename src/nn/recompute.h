@@ -1,0 +1,19 @@
+// Memory for time: a part of a network whose activations are not kept for the backward pass but computed again there.
+// Gradients are bitwise those of the plain call, dropout included: the second pass draws the same random numbers.
+#pragma once
+
+#include <torch/types.h>
+
+#include <functional>
+#include <vector>
+
+namespace assay {
+
+using RecomputedPart = std::function<torch::Tensor(const std::vector<torch::Tensor>&)>;
+
+// part(inputs), which must depend on nothing but its inputs, parameters and the random generator. Inputs may be
+// integers or need no gradient. What the part changes in passing, such as statistics of batch normalisation, changes
+// twice: use it for parts that change nothing. Without gradients (evaluation, export) it is a plain call.
+torch::Tensor recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs);
+
+}  // namespace assay

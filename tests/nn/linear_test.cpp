@@ -1,0 +1,46 @@
+#include "nn/linear.h"
+
+#include "fused_check.h"
+
+namespace assay {
+namespace {
+
+torch::Tensor numbers(at::IntArrayRef shape) { return torch::randn(shape, torch::kDouble); }
+
+TEST(Linear, EqualsLibtorchsProduct) {
+  torch::manual_seed(41);
+  for (const auto& [in, out] : {std::pair(5, 3), std::pair(64, 48), std::pair(33, 130)}) {
+    const std::string where = std::to_string(in) + " to " + std::to_string(out);
+    expect_same_pass([](const auto& x) { return linear(x[0], x[1], WeightLayout::OutIn); },
+                     [](const auto& x) { return torch::matmul(x[0], x[1].t()); },
+                     {numbers({2, 17, in}), numbers({out, in})}, where);
+    expect_same_pass([](const auto& x) { return linear(x[0], x[1], WeightLayout::InOut); },
+                     [](const auto& x) { return torch::matmul(x[0], x[1]); },
+                     {numbers({2, 17, in}), numbers({in, out})}, where);
+    expect_same_pass([](const auto& x) { return linear3(x[0], x[1], x[2], x[3]); },
+                     [](const auto& x) {
+                       return torch::matmul(x[0], torch::cat({x[1], x[2], x[3]}).t());
+                     },
+                     {numbers({2, 17, in}), numbers({out, in}), numbers({out, in}), numbers({out, in})}, where);
+  }
+}
+
+TEST(Linear, GradientsAgreeWithFiniteDifferences) {
+  torch::manual_seed(42);
+  for (const WeightLayout layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
+    expect_finite_differences([&](const auto& x) { return linear(x[0], x[1], layout); },
+                              {numbers({2, 3}), layout == WeightLayout::OutIn ? numbers({4, 3}) : numbers({3, 4})});
+  }
+  expect_finite_differences([](const auto& x) { return linear3(x[0], x[1], x[2], x[3]); },
+                            {numbers({2, 3}), numbers({2, 3}), numbers({2, 3}), numbers({2, 3})});
+}
+
+TEST(Linear, AFrozenWeightGetsNoGradient) {
+  const torch::Tensor x = torch::randn({4, 6}, torch::requires_grad()), weight = torch::randn({5, 6});
+  linear(x, weight, WeightLayout::OutIn).sum().backward();
+  EXPECT_TRUE(torch::allclose(x.grad(), weight.sum(0).expand({4, 6}), 1e-5, 1e-6));
+  EXPECT_FALSE(weight.grad().defined());
+}
+
+}  // namespace
+}  // namespace assay
