@@ -302,9 +302,11 @@ void Engine::after_step(Loader& train, Loader* eval) {
 void Engine::log_window(const Loader& train) {
   const auto steps = static_cast<double>(std::max<int64_t>(window_.steps, 1));
   const double samples_per_s = static_cast<double>(window_.samples) / window_.total_s;
-  const TrainLog log{.epoch = state_.epoch,
+  // After the last batch of an epoch the position is already that of the next; the log is of the step that was made.
+  const bool epoch_over = state_.batch == 0;
+  const TrainLog log{.epoch = epoch_over ? state_.epoch - 1 : state_.epoch,
                      .num_epochs = options_.num_epochs,
-                     .batch = state_.batch,
+                     .batch = epoch_over ? train.num_batches() : state_.batch,
                      .num_batches = train.num_batches(),
                      .global_step = state_.global_step,
                      .loss = state_.window_loss / static_cast<double>(state_.window_steps),
