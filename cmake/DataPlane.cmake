@@ -39,3 +39,21 @@ function(assay_use_data_plane target)
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags,-rpath,${ASSAY_OPENBLAS_DIR})
   endif()
 endfunction()
+
+# A vendor's plugin: a library that the worker opens at run time. What it uses of assay comes from the program that opens
+# it, so it links nothing of ours, and that program exports its symbols.
+function(assay_add_plugin name folder)
+  add_library(assay_plugin_${name} MODULE ${ARGN})
+  target_include_directories(assay_plugin_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(assay_plugin_${name} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
+  target_compile_options(assay_plugin_${name} PRIVATE -fno-math-errno)
+  set_target_properties(assay_plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${folder})
+endfunction()
+# vendors/<vendor>/plugin/*.cpp becomes bin/plugins/<vendor>.so, which Global.plugin names <vendor>.
+file(GLOB vendor_plugins CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/vendors/*/plugin)
+foreach(folder ${vendor_plugins})
+  cmake_path(GET folder PARENT_PATH vendor_folder)
+  cmake_path(GET vendor_folder FILENAME vendor)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  assay_add_plugin(${vendor} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/plugins ${sources})
+endforeach()

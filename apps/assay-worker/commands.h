@@ -10,4 +10,8 @@ void run_evaluate(Job& job);
 void run_export(Job& job);
 void run_infer(Job& job);
 
+// Checks a vendor's plugin and prints one line a check. True when all passed. Throws ConfigError when it cannot be
+// loaded.
+bool check_plugin(const std::string& plugin);
+
 }  // namespace assay

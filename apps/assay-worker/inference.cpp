@@ -23,7 +23,9 @@ void run_evaluate(Job& job) {
   std::string weights_hash;
   const std::unique_ptr<Module> module = job.load_module(weights_hash);
   const std::unique_ptr<Loader> data = job.need_loader("Test");
-  Engine engine(*module, job.options(), {});
+  EngineServices services;
+  services.adapter = &job.adapter();
+  Engine engine(*module, job.options(), services);
   const double init_s = job.started().seconds();
   write_event(job.records(), keys::kInitEnd);
 
@@ -31,7 +33,6 @@ void run_evaluate(Job& job) {
   const Evaluation& measured_now = predictions.evaluation;
   write_predictions(job.arguments().output / "predictions.safetensors", predictions.outputs, predictions.labels,
                     job.config().case_name, weights_hash);
-  const auto samples = static_cast<double>(measured_now.num_samples);
   const auto metric = measured_now.metrics.find(job.config().target.metric);
   const bool known = metric != measured_now.metrics.end();
   job.write_result({{keys::kE2eTime, job.started().seconds()},
@@ -41,7 +42,7 @@ void run_evaluate(Job& job) {
                     {keys::kTarget, to_json(job.config().target)},
                     {"final_loss", json_number(measured_now.metrics.at("loss"))},
                     {"num_samples", measured_now.num_samples},
-                    {keys::kThroughputWhole, samples / measured_now.seconds},
+                    {keys::kThroughputWhole, measured_now.num_units / measured_now.seconds},
                     {keys::kThroughputUnit, module->sample_unit() + "/s"},
                     {keys::kPeakMemory, measured(peak_resident_bytes())},
                     {keys::kSeed, job.options().seed},
@@ -52,7 +53,9 @@ void run_export(Job& job) {
   std::string weights_hash;
   const std::unique_ptr<Module> module = job.load_module(weights_hash);
   write_event(job.records(), keys::kInitEnd);
-  Engine engine(*module, job.options(), {});
+  EngineServices services;
+  services.adapter = &job.adapter();
+  Engine engine(*module, job.options(), services);
   ExportInfo info;
   engine.export_model([&](Module& trained) {
     info = export_torchscript(trained, job.arguments().output / "model.pt", job.config().case_name);
@@ -76,17 +79,17 @@ void run_infer(Job& job) {
                {"p90", percentile(r.latencies_s, 0.90) * kMilliseconds},
                {"p99", percentile(r.latencies_s, 0.99) * kMilliseconds}};
   }
-  const auto samples = static_cast<double>(r.num_samples);
+  const double units = static_cast<double>(r.num_samples) * predictor.info().units_per_sample;
   fmt::print("[infer] accuracy: {:.4f}, samples: {}, throughput: {:.0f} {}/s\n", r.accuracy, r.num_samples,
-             samples / r.compute_s, predictor.info().sample_unit);
+             units / r.compute_s, predictor.info().sample_unit);
   job.write_result({{keys::kE2eTime, job.started().seconds()},
                     {keys::kInitTime, init_s},
                     {keys::kFinalAccuracy, r.accuracy},
                     {keys::kConverged, job.config().target.reached_by(r.accuracy)},
                     {keys::kTarget, to_json(job.config().target)},
                     {"num_samples", r.num_samples},
-                    {keys::kThroughputWhole, samples / r.whole_s},
-                    {keys::kThroughputCore, samples / r.compute_s},
+                    {keys::kThroughputWhole, units / r.whole_s},
+                    {keys::kThroughputCore, units / r.compute_s},
                     {keys::kThroughputUnit, predictor.info().sample_unit + "/s"},
                     {"latency_ms", latency},
                     {"latency_batch_size", r.batch_size},

@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/utils.h>
 
@@ -81,12 +82,42 @@ Job::Job(const JobArguments& arguments, const char* command, const Stopwatch& st
 
   config_ = read_worker_config(arguments_.config);
   options_ = read_engine_options(config_);
+  choose_device();
   records_->write(record_of_type(Record::Type::Environment, machine_info(/*measure=*/false)));
   Json parameters = Json::object();
   flatten_into(config_.config, "", parameters);
   parameters["case"] = config_.key;
   parameters["config_hash"] = config_.hash;
+  if (!adapter_.library.empty()) {
+    parameters["plugin"] = {{"name", adapter_.name}, {"library", adapter_.library}, {"sha256", adapter_.sha256}};
+  }
   records_->write(record_of_type(Record::Type::Parameters, std::move(parameters)));
+}
+
+// The vendor's adapter first, since it may bring the device.
+void Job::choose_device() {
+  const Reader global = config_.section("Global");
+  try {
+    adapter_ = make_adapter(options_.plugin.value_or("default"));
+    for (const DeviceSpec& device : adapter_.adapter->devices()) devices_.add(device, adapter_.name);
+  } catch (const ConfigError& error) {
+    global.fail("plugin", error.what());
+  }
+  const DeviceSpec* device = devices_.find(options_.device);
+  if (!device) {
+    global.fail("device", fmt::format("is not known{}; this run has {}. A vendor's device needs Global.plugin",
+                                      did_you_mean(options_.device, devices_.names()), join(devices_.names(), ", ")));
+  }
+  try {
+    options_.precision.device = torch::Device(device->type);
+    torch::empty({1}, options_.precision.device);
+  } catch (const c10::Error& error) {
+    global.fail("device", fmt::format("computes on libtorch's '{}', which is not available here", device->type));
+  }
+}
+
+std::optional<double> Job::peak_flops() const {
+  return devices_.peak_flops(options_.device, precision_name(options_.precision), at::get_num_threads());
 }
 
 std::unique_ptr<Module> Job::make_module() const {
@@ -96,6 +127,7 @@ std::unique_ptr<Module> Job::make_module() const {
 
 std::unique_ptr<Module> Job::load_module(std::string& weights_hash) const {
   std::unique_ptr<Module> module = make_module();
+  Precision({.dtype = options_.precision.dtype}).place(module->model());  // weights are saved in the type of the run
   load_into(module->model(), load_tensors(arguments_.weights).tensors, arguments_.weights.string());
   weights_hash = hash_of(state_of(module->model()));
   return module;

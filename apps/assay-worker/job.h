@@ -9,6 +9,7 @@
 #include "config/worker_config.h"
 #include "data/factory.h"
 #include "engine/options.h"
+#include "engine/plugin.h"
 #include "models/registry.h"
 #include "record/stream.h"
 
@@ -43,6 +44,9 @@ class Job {
   const WorkerConfig& config() const { return config_; }
   const EngineOptions& options() const { return options_; }
   RecordWriter& records() { return *records_; }
+  Adapter& adapter() { return *adapter_.adapter; }
+  // Of the device and precision of this run, a second; nullopt: unknown.
+  std::optional<double> peak_flops() const;
   const Stopwatch& started() const { return started_; }
 
   // The module of the section Model, its weights drawn from the seed.
@@ -57,12 +61,16 @@ class Job {
   Json hashes(const Loader& data, const std::string& weights_hash) const;
 
  private:
+  void choose_device();
+
   JobArguments arguments_;
   Stopwatch started_;
   RankEnvironment rank_;
   std::unique_ptr<RecordWriter> records_;
   WorkerConfig config_;
   EngineOptions options_;
+  LoadedAdapter adapter_;
+  DeviceRegistry devices_;
 };
 
 // logits [N, K] float32 and labels [N] int64, with the lineage in the metadata.

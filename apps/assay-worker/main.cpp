@@ -97,6 +97,16 @@ int run(int argc, char** argv) {
       ->add_option("--model", arguments.model, "TorchScript file that export wrote")
       ->required();
 
+  std::string plugin;
+  CLI::App* check = app.add_subcommand(
+      "check-plugin", "check a vendor's plugin: 0 it keeps the contract, 1 it breaks it, 2 it cannot be loaded");
+  check->add_option("plugin", plugin, "library, or a name as in Global.plugin")->required();
+  check->callback([&] {
+    install_caching_allocator();
+    configure_threads(1);
+    exit_code = check_plugin(plugin) ? kExitPass : kExitFail;
+  });
+
   bool measure = false;
   CLI::App* info = app.add_subcommand("info", "this machine and the libraries in use, as JSON");
   info->add_flag("--measure", measure, "measure matrix products and the processor's peak, about a second");

@@ -95,16 +95,20 @@ void run_train(Job& job) {
                  .target = job.config().target,
                  .observers = std::move(observers),
                  .stop_requested = [] { return stop_signal() != 0; },
-                 .started = job.started()});
+                 .started = job.started(),
+                 .peak_flops = job.peak_flops(),
+                 .adapter = &job.adapter()});
   engine.notify(keys::kSubmitInfo, {{"case", job.config().key},
                                     {"division", division_name(job.config().division)},
                                     {"config_hash", job.config().hash},
                                     {"code", commit()}});
   engine.resume();
   engine.notify(keys::kInitEnd, {{"num_parameters", num_parameters(*module)}});
-  engine.notify(keys::kLaunchTraining, {{"device", "cpu"}, {"threads", at::get_num_threads()}, {"world_size", 1}});
+  engine.notify(keys::kLaunchTraining,
+                {{"device", job.options().device}, {"threads", at::get_num_threads()}, {"world_size", 1}});
 
   engine.fit(*train, eval.get());
+  engine.adopt_average();
 
   const NamedTensors weights = state_of(module->model());
   const std::string weights_hash = hash_of(weights);

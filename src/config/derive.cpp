@@ -157,8 +157,11 @@ class Deriver {
       total = tree_.find("Engine.max_steps");
       total_name = "max_steps";
     }
-    if (total->is_null()) return;       // the number of steps follows from the data: the engine's business
-    constexpr double kMaxSteps = 1e15;  // far beyond any run, and exact in a double
+    if (total->is_null()) return;  // the number of steps follows from the data: the engine's business
+    const Value* unit = tree_.find("Optimizer.lr.unit");
+    const bool by_samples = unit && unit->is_string() && unit->as_string() == "samples";
+    if (by_samples && total_name == std::string_view("max_steps")) return;  // ... and so are samples
+    constexpr double kMaxSteps = 1e15;                                      // far beyond any run, and exact in a double
     if (total->as_double() > kMaxSteps) {
       throw ConfigError(fmt::format("{}: {} = {} is too large", total->origin().text(), total_name, total->text()));
     }

@@ -46,7 +46,9 @@ const std::vector<ValueName>& value_names() {
       {"Optimizer.lr.name", "CosineAnnealingWithWarmupDecay", "cosine"},
       {"Optimizer.lr.name", "LinearDecayWithWarmup", "linear"},
       {"Optimizer.lr.name", "MultiStepDecay", "multistep"},
+      {"Optimizer.lr.name", "PolynomialDecay", "polynomial"},
       {"Optimizer.name", "FusedAdamW", "AdamW"},
+      {"Optimizer.name", "Lamb", "LAMB"},
   };
   return kNames;
 }

@@ -35,7 +35,10 @@ class Resolver {
       add_layer(std::move(layer));
     }
     check_complete(effective_, *schema_);
-    if (native_) derive_values(effective_, request_.key.world_size());
+    if (native_) {
+      derive_values(effective_, request_.key.world_size());
+      locate_plugin();
+    }
     return finish();
   }
 
@@ -213,6 +216,18 @@ class Resolver {
                       change.after.origin().text(), change.path, change.before.text(), change.after.text(), listed));
     }
     overrides_.push_back({change.path, std::move(change.before), std::move(change.after), allowed});
+  }
+
+  // A library is found relative to the vendor's folder, whoever names it; a name without a folder stays a name.
+  void locate_plugin() {
+    const Value* plugin = effective_.find("Global.plugin");
+    if (!plugin || !plugin->is_string()) return;
+    const fs::path path = plugin->as_string();
+    const bool is_library = path.has_parent_path() || path.extension() == ".so";
+    if (!is_library || path.is_absolute()) return;
+    const fs::path folder = vendor_.empty() ? request_.home : request_.home / "vendors" / vendor_;
+    const Origin origin = plugin->origin();
+    effective_.set_path("Global.plugin", Value::string(fs::absolute(folder / path).lexically_normal(), origin));
   }
 
   ResolvedCase finish() {

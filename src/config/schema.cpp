@@ -78,6 +78,7 @@ const std::vector<ScheduleSpec>& schedules() {
       {"constant", {"warmup_steps", "warmup_rate"}},
       {"cosine", {"warmup_steps", "warmup_rate", "min_lr", "decay_steps"}},
       {"linear", {"warmup_steps", "warmup_rate", "min_lr", "decay_steps"}},
+      {"polynomial", {"warmup_steps", "warmup_rate", "min_lr", "decay_steps", "power"}},
       {"multistep", {"warmup_steps", "warmup_rate", "milestones", "gamma"}},
       {"one_cycle", {"decay_steps", "pct_start", "div_factor", "final_div_factor"}},
   };

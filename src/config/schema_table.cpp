@@ -95,6 +95,8 @@ void add_global(Sections& sections, Keys& keys) {
   sections.push_back({.path = "Global", .doc = "Device, seed and batch sizes."});
   const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
   add(text("Global.device", "cpu", "Device the case runs on: cpu, cuda, or the name of a vendor's device."));
+  add(location(text("Global.plugin", nullptr,
+                    "Vendor's adapter: a name, or a library relative to vendors/<vendor>; see add-a-vendor.md.")));
   add(count("Global.seed", 1024, 0, "Seed of every random choice."));
   add(count("Global.global_batch_size", nullptr, 1, "Samples a step, all processes together; derived."));
   add(count("Global.local_batch_size", nullptr, 1, "Samples a step and data-parallel process; derived."));
@@ -117,6 +119,7 @@ void add_engine(Sections& sections, Keys& keys) {
   add(limit("Engine.test_iters", nullptr, "Batches of a test; null: all."));
   add(boolean("Engine.stop_at_target", false, "End training as soon as an evaluation reaches the target."));
   add(limit("Engine.early_stop", nullptr, "End training after so many evaluations without a better one."));
+  add(choice("Engine.precision", {"float32", "float64"}, "Type of weights and inputs; float64 for proofs."));
   add(boolean("Engine.tensorboard", false, "Write TensorBoard event files too, in the folder tensorboard."));
   add(boolean("Engine.spike.enable", false, "Stop before an update whose loss is a spike."));
   add(count("Engine.spike.window", 32, 1, "Steps whose median loss a loss is compared with."));
@@ -124,9 +127,17 @@ void add_engine(Sections& sections, Keys& keys) {
   keys.back().above_min = true;
   add(boolean("Engine.mix_precision.enable", false, "Compute in `dtype` where that is safe."));
   add(choice("Engine.mix_precision.dtype", {"bfloat16", "float16"},
-             "Type of the lower precision; CPUs have bfloat16."));
+             "Type of the lower precision; on the processor float16 is emulated."));
   add(choice("Engine.mix_precision.level", {"O1", "O2"}, "O1: by operator; O2: parameters too."));
-  add(positive("Engine.mix_precision.scale_loss", 32768.0, "First loss scale with float16."));
+  add(number("Engine.mix_precision.scale_loss", 32768.0, 1, "First loss scale with float16; 1: no scaling."));
+  add(boolean("Engine.mix_precision.use_dynamic_loss_scaling", true, "The loss scale grows and falls by itself."));
+  add(number("Engine.mix_precision.incr_ratio", 2.0, 1, "Its growth after incr_every_n_steps steps without overflow."));
+  keys.back().above_min = true;
+  add(positive("Engine.mix_precision.decr_ratio", 0.5, "Its fall after decr_every_n_nan_or_inf overflows in a row."));
+  keys.back().max = 1;
+  keys.back().below_max = true;
+  add(count("Engine.mix_precision.incr_every_n_steps", 1000, 1, "Steps without overflow before it grows."));
+  add(count("Engine.mix_precision.decr_every_n_nan_or_inf", 1, 1, "Overflows in a row before it falls."));
   add(list("Engine.mix_precision.custom_black_list", KeyType::StringList, Json::array(), "Operators kept in float32."));
   add(list("Engine.mix_precision.custom_white_list", KeyType::StringList, Json::array(),
            "Operators always in the lower precision."));
@@ -175,27 +186,38 @@ void add_optimizer(Sections& sections, Keys& keys) {
   sections.push_back({.path = "Optimizer.lr", .doc = "The learning rate over time."});
   sections.push_back(
       {.path = "Optimizer.grad_clip", .doc = "Limit on gradients; null: none.", .optional = true, .nullable = true});
+  sections.push_back({.path = "Optimizer.ema",
+                      .doc = "Moving average of the weights, for evaluations and the final weights; null: none.",
+                      .optional = true,
+                      .nullable = true});
   const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
-  add(required(choice("Optimizer.name", {"SGD", "Momentum", "Adam", "AdamW"}, "The rule.")));
-  add(number("Optimizer.weight_decay", 0.0, 0, "Decay of weights; decoupled with AdamW, L2 otherwise."));
+  add(required(choice("Optimizer.name", {"SGD", "Momentum", "Adam", "AdamW", "LAMB", "Adagrad"}, "The rule.")));
+  add(number("Optimizer.weight_decay", 0.0, 0, "Decay of weights; decoupled with AdamW and LAMB, L2 otherwise."));
+  add(list("Optimizer.no_decay", KeyType::StringList, nullptr,
+           "Parts of names that are not decayed; null: one-dimensional ones with AdamW and LAMB, else none."));
+  keys.back().nullable = true;
   add(fraction("Optimizer.momentum", 0.9, "Of Momentum."));
-  add(fraction("Optimizer.beta1", 0.9, "Of Adam and AdamW."));
-  add(fraction("Optimizer.beta2", 0.999, "Of Adam and AdamW."));
-  add(positive("Optimizer.epsilon", 1e-8, "Of Adam and AdamW."));
+  add(boolean("Optimizer.nesterov", false, "Nesterov's variant of Momentum."));
+  add(fraction("Optimizer.beta1", 0.9, "Of Adam, AdamW and LAMB."));
+  add(fraction("Optimizer.beta2", 0.999, "Of Adam, AdamW and LAMB."));
+  add(positive("Optimizer.epsilon", 1e-8, "Of Adam, AdamW, LAMB and Adagrad."));
+  add(fraction("Optimizer.ema.decay", 0.999, "Share of the old average after an update."));
   KeySpec schedule = required(choice("Optimizer.lr.name", {"constant"}, "The schedule."));
   schedule.choices.clear();
   for (const ScheduleSpec& spec : schedules()) schedule.choices.push_back(spec.name);
   add(std::move(schedule));
   add(required(positive("Optimizer.lr.learning_rate", 0, "Highest rate. FleetX also: max_lr.")));
+  add(choice("Optimizer.lr.unit", {"step", "samples"}, "What warmup_steps, decay_steps and milestones count."));
   add(count("Optimizer.lr.warmup_steps", 0, 0, "Steps of linear rise from 0; not with one_cycle."));
   add(number("Optimizer.lr.warmup_rate", nullptr, 0, "The same as a fraction of decay_steps, max_steps or all steps."));
   keys.back().max = 1;
-  add(number("Optimizer.lr.min_lr", 0.0, 0, "Last rate of cosine and linear."));
-  add(limit("Optimizer.lr.decay_steps", nullptr, "Steps until the last rate (cosine, linear, one_cycle); null: all."));
+  add(number("Optimizer.lr.min_lr", 0.0, 0, "Last rate of cosine, linear and polynomial."));
+  add(limit("Optimizer.lr.decay_steps", nullptr, "Steps until the last rate; null: all."));
   add(list("Optimizer.lr.milestones", KeyType::IntList, Json::array(),
            "Steps at which multistep multiplies by gamma."));
   keys.back().min = 1;
   add(positive("Optimizer.lr.gamma", 0.1, "Factor of multistep."));
+  add(positive("Optimizer.lr.power", 1.0, "Exponent of polynomial."));
   add(fraction("Optimizer.lr.pct_start", 0.3, "Share of steps in which one_cycle rises."));
   add(positive("Optimizer.lr.div_factor", 25.0, "First rate of one_cycle: learning_rate / div_factor."));
   add(positive("Optimizer.lr.final_div_factor", 1e4, "Last rate of one_cycle: first rate / final_div_factor."));

@@ -172,7 +172,7 @@ bool takes(const ScheduleSpec* schedule, const std::string& path) {
   constexpr std::string_view kSection = "Optimizer.lr.";
   if (!schedule || !path.starts_with(kSection)) return true;
   const std::string name = path.substr(kSection.size());
-  return name == "name" || name == "learning_rate" ||
+  return name == "name" || name == "learning_rate" || name == "unit" ||
          std::find(schedule->parameters.begin(), schedule->parameters.end(), name) != schedule->parameters.end();
 }
 

@@ -111,11 +111,9 @@ Json to_json(const ExportInfo& info) {
     inputs.push_back({{"name", spec.name}, {"dtype", type_text(spec.dtype)}, {"shape", spec.shape}});
     if (!torch::isFloatingType(spec.dtype)) inputs.back()["num_values"] = spec.num_values;
   }
-  Json json = {{"format", "torchscript"},
-               {"case", info.case_name},
-               {"weights_hash", info.weights_hash},
-               {"inputs", inputs},
-               {"sample_unit", info.sample_unit}};
+  Json json = {{"format", "torchscript"},           {"case", info.case_name},
+               {"weights_hash", info.weights_hash}, {"inputs", inputs},
+               {"sample_unit", info.sample_unit},   {"units_per_sample", info.units_per_sample}};
   if (!info.file_hash.empty()) json["sha256"] = info.file_hash;
   return json;
 }
@@ -127,6 +125,7 @@ ExportInfo export_info_of(const Json& json, const std::string& where) {
     info.weights_hash = json.at("weights_hash").get<std::string>();
     info.file_hash = json.value("sha256", "");
     info.sample_unit = json.at("sample_unit").get<std::string>();
+    info.units_per_sample = json.at("units_per_sample").get<double>();
     for (const Json& input : json.at("inputs")) {
       info.inputs.push_back({.name = input.at("name").get<std::string>(),
                              .dtype = kTypes.at(input.at("dtype").get<std::string>()),
@@ -147,7 +146,12 @@ ExportInfo export_torchscript(Module& module, const fs::path& path, const std::s
                   .weights_hash = hash_of(state_of(network)),
                   .inputs = module.input_spec(),
                   .sample_unit = module.sample_unit(),
+                  .units_per_sample = module.units_per_sample(),
                   .file_hash = {}};
+  // A network in float64 takes its inputs in float64.
+  for (InputSpec& input : info.inputs) {
+    if (at::isFloatingType(input.dtype)) input.dtype = network.parameters().at(0).scalar_type();
+  }
   torch::jit::Module copy = mirror(network, "__torch__.assay_model");
   add_forward(copy, network, info.inputs);
   check_export(copy, network, info.inputs);

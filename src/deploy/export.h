@@ -18,6 +18,7 @@ struct ExportInfo {
   std::string weights_hash;       // of the weights that were exported
   std::vector<InputSpec> inputs;  // the first extent is free
   std::string sample_unit;        // "images"
+  double units_per_sample = 1;    // tokens of a sequence
   std::string file_hash;          // SHA-256 of the exported file; empty inside the file itself
 };
 Json to_json(const ExportInfo& info);

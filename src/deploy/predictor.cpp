@@ -67,11 +67,14 @@ torch::Tensor Predictor::run(const TensorList& inputs) {
   std::vector<torch::jit::IValue> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec& spec = info_.inputs[i];
-    if (inputs[i].scalar_type() != spec.dtype) {
-      throw DataError(fmt::format("input '{}' is {}, the model wants {}", spec.name,
-                                  c10::toString(inputs[i].scalar_type()), c10::toString(spec.dtype)));
+    // Data is float32; nothing is lost when a float64 model takes it as that.
+    const bool widen = inputs[i].scalar_type() == torch::kFloat && spec.dtype == torch::kDouble;
+    const torch::Tensor input = widen ? inputs[i].to(torch::kDouble) : inputs[i];
+    if (input.scalar_type() != spec.dtype) {
+      throw DataError(fmt::format("input '{}' is {}, the model wants {}", spec.name, c10::toString(input.scalar_type()),
+                                  c10::toString(spec.dtype)));
     }
-    values.emplace_back(fitted(inputs[i], spec));
+    values.emplace_back(fitted(input, spec));
   }
   return module_.forward(std::move(values)).toTensor();
 }

@@ -73,7 +73,6 @@ struct Contents {
   LoadedCheckpoint loaded;
   std::map<std::string, torch::Tensor> weights;
   std::map<std::string, torch::Tensor> optimizer;
-  int64_t num_updates = 0;
   Json parts;
 };
 
@@ -100,7 +99,6 @@ Contents read_contents(const fs::path& checkpoint) {
     contents.loaded.label = {meta.at("case").get<std::string>(), meta.at("config_hash").get<std::string>()};
     contents.loaded.weights_hash = meta.at("weights_hash").get<std::string>();
     contents.loaded.state = training_state_of(meta.at("state"), meta_path.string());
-    contents.num_updates = meta.at("num_updates").get<int64_t>();
     contents.parts = meta.at("parts");
   } catch (const Json::exception&) {
     throw DataError(fmt::format("{}: an entry is missing or has the wrong type", meta_path.string()));
@@ -127,7 +125,7 @@ void load_parts(const std::vector<StatePart*>& parts, const Json& values,
 // Changes everything, in place.
 void apply(const Trained& trained, const Contents& contents, const std::string& where) {
   load_into(trained.module.model(), contents.weights, where);
-  trained.optimizer.load_state(contents.optimizer, contents.num_updates);
+  trained.optimizer.load_state(contents.optimizer);
   load_parts(trained.parts, contents.parts, contents.optimizer);
   set_random_state(contents.optimizer.at(kRandomState));
 }
@@ -162,7 +160,6 @@ std::string checkpoint_name(const TrainingState& state) {
 Snapshot take_snapshot(const Trained& trained, const TrainingState& state) {
   Snapshot snapshot{.weights = copies_of(state_of(trained.module.model())),
                     .optimizer = copies_of(trained.optimizer.state()),
-                    .num_updates = trained.optimizer.num_updates(),
                     .state = state};
   for (const StatePart* part : trained.parts) {
     snapshot.parts[part->name()] = part->values();
@@ -194,7 +191,6 @@ WrittenCheckpoint write_checkpoint(const fs::path& folder, const Snapshot& snaps
                                                        {"config_hash", label.config_hash},
                                                        {"weights_hash", written.weights_hash},
                                                        {"sha256", sums},
-                                                       {"num_updates", snapshot.num_updates},
                                                        {"parts", snapshot.parts},
                                                        {"state", to_json(snapshot.state)}}));
   publish(unfinished, written.path);
@@ -223,7 +219,6 @@ LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, const Trained& trai
     const Contents before{.loaded = {},
                           .weights = by_name(now.weights),
                           .optimizer = by_name(now.optimizer),
-                          .num_updates = now.num_updates,
                           .parts = std::move(now.parts)};
     apply(trained, before, "the weights before loading");
     const std::string text = error.what();

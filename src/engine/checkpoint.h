@@ -33,7 +33,6 @@ struct Trained {
 struct Snapshot {
   NamedTensors weights;
   NamedTensors optimizer;  // with the tensors of the parts and the random state
-  int64_t num_updates = 0;
   Json parts = Json::object();
   TrainingState state;
 };

@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,30 +20,10 @@ Batch slice(const Batch& batch, int64_t begin, int64_t count) {
   return part;
 }
 
-// Forward passes inside it compute in bfloat16 where libtorch deems that safe. Weights stay float32.
-class AutocastScope {
- public:
-  explicit AutocastScope(bool enable) : enable_(enable) {
-    if (!enable_) return;
-    at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
-    at::autocast::set_cpu_enabled(true);
-  }
-  ~AutocastScope() {
-    if (!enable_) return;
-    at::autocast::set_cpu_enabled(false);
-    at::autocast::clear_cache();  // it holds bfloat16 copies of weights that the update is about to change
-  }
-  AutocastScope(const AutocastScope&) = delete;
-  AutocastScope& operator=(const AutocastScope&) = delete;
-
- private:
-  bool enable_;
-};
-
 }  // namespace
 
 Engine::Engine(Module& module, const EngineOptions& options, EngineServices services)
-    : module_(module), options_(options), services_(std::move(services)) {
+    : module_(module), options_(options), services_(std::move(services)), precision_(options.precision) {
   for (EngineObserver* handler : module_.event_handlers()) services_.observers.push_back(handler);
   for (EngineObserver* observer : services_.observers) {
     if (observer->wants_step_events()) step_observers_.push_back(observer);
@@ -52,8 +31,52 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
   if (options_.spike) spike_guard_.emplace(*options_.spike);
   notify(keys::kInitStart, {{"case", services_.label.case_name}});
   module_.process_configs(options_);
-  optimizer_ = module_.configure_optimizers(options_.optimizer);
-  notify(keys::kCreateOptimizer, {{"name", options_.optimizer.name}});
+  Adapter& adapter = services_.adapter ? *services_.adapter : default_adapter_;
+  convert_model(adapter);
+  Updater::Parts parts;
+  parts.optimizer = adapter.create_optimizer(module_, options_.optimizer);
+  if (!parts.optimizer) throw ConfigError(fmt::format("adapter '{}': create_optimizer made none", adapter.name()));
+  notify(keys::kCreateOptimizer, {{"adapter", adapter.name()}, {"optimizer", options_.optimizer.name}});
+  if (options_.precision.low_weights) {
+    low_weights_ = adapter.model_to_fp16(module_.model(), *options_.precision.mixed);
+    if (!low_weights_) throw ConfigError(fmt::format("adapter '{}': model_to_fp16 made nothing", adapter.name()));
+    notify(keys::kModelToFp16, {{"adapter", adapter.name()}, {"dtype", precision_name(options_.precision)}});
+  }
+  adapter.model_to_ddp(module_.model());
+  notify(keys::kModelToDdp, {{"adapter", adapter.name()}});
+  if (options_.precision.scaling) parts.scaler = adapter.create_grad_scaler(*options_.precision.scaling);
+  if (options_.optimizer.ema_decay) {
+    parts.average =
+        std::make_unique<WeightAverage>(trainable_parameters(module_.model()), *options_.optimizer.ema_decay);
+  }
+  optimizer_ = std::make_unique<Updater>(std::move(parts));
+}
+
+// A vendor's network is taken for the module's only when it has the same parameters.
+void Engine::convert_model(Adapter& adapter) {
+  const auto shapes_of = [](const Network& network) {
+    std::map<std::string, std::vector<int64_t>> shapes;
+    for (const auto& item : network.named_parameters()) shapes[item.key()] = item.value().sizes().vec();
+    return shapes;
+  };
+  const auto before = shapes_of(module_.model());
+  std::shared_ptr<Network> converted = adapter.convert_model(module_.network());
+  if (!converted) throw ConfigError(fmt::format("adapter '{}': convert_model made no network", adapter.name()));
+  const auto after = shapes_of(*converted);
+  for (const auto& [name, shape] : before) {
+    const auto found = after.find(name);
+    if (found == after.end() || found->second != shape) {
+      throw ConfigError(fmt::format("adapter '{}': convert_model changed the {} of parameter '{}'", adapter.name(),
+                                    found == after.end() ? "name" : "shape", name));
+    }
+  }
+  if (after.size() != before.size()) {
+    throw ConfigError(fmt::format("adapter '{}': convert_model made {} parameters of {}", adapter.name(), after.size(),
+                                  before.size()));
+  }
+  precision_.place(*converted);
+  module_.replace_network(std::move(converted));
+  notify(keys::kConvertModel, {{"adapter", adapter.name()}});
 }
 
 void Engine::notify(const char* event, const Json& data) {
@@ -155,35 +178,69 @@ void Engine::train_epoch(Loader& train, Loader* eval) {
 }
 
 void Engine::train_step(Batch batch) {
-  batch = module_.pretreating_batch(std::move(batch));
+  batch = precision_.place(module_.pretreating_batch(std::move(batch)));
+  const double learning_rate = schedule_->rate(schedule_position(batch.num_samples));
+  window_.learning_rate = learning_rate;
   const Stopwatch compute_watch;
   const double loss = forward_backward(batch);
-  if (spike_guard_) stop_at_spike(loss);
+  if (spike_guard_ && std::isfinite(loss)) stop_at_spike(loss);
   const Stopwatch optimizer_watch;
-  try {
-    optimizer_->step(schedule_->rate(state_.global_step));
-  } catch (const NonFiniteError& error) {
-    throw NonFiniteError(fmt::format("step {} (epoch {}, batch {}): {}; the weights were not changed",
-                                     state_.global_step + 1, state_.epoch, state_.batch + 1, error.what()));
-  }
+  const bool updated = update_weights(loss, learning_rate);
   optimizer_->clear_grad();
   window_.optimizer_s += optimizer_watch.seconds();
   state_.compute_s += compute_watch.seconds();
   window_.samples += batch.num_samples;
   ++window_.steps;
   last_loss_ = loss;
-  if (spike_guard_) spike_guard_->add(state_.recent_losses, loss);
-  state_.window_loss += loss;
-  ++state_.window_steps;
+  if (std::isfinite(loss)) {
+    if (spike_guard_) spike_guard_->add(state_.recent_losses, loss);
+    state_.window_loss += loss;
+    ++state_.window_steps;
+  }
+  if (!updated) ++state_.window_found_inf;
   state_.num_samples += batch.num_samples;
   ++state_.batch;
   ++state_.global_step;
 }
 
+// "step 12 (epoch 0, batch 12)", of the step being made.
+std::string Engine::where() const {
+  return fmt::format("step {} (epoch {}, batch {})", state_.global_step + 1, state_.epoch, state_.batch + 1);
+}
+
+Schedule::Position Engine::schedule_position(int64_t num_samples) const {
+  if (!options_.schedule_by_samples) return {state_.global_step, 1};
+  return {state_.num_samples, num_samples};
+}
+
+// False when the step was skipped: only with a loss scaler, which then has a smaller scale for the next one.
+bool Engine::update_weights(double loss, double learning_rate) {
+  const double scale = optimizer_->loss_scale();
+  bool updated = false;
+  try {
+    if (std::isfinite(loss)) {
+      updated = !optimizer_->step({.learning_rate = learning_rate}).skipped;
+    } else {
+      optimizer_->skip();
+    }
+  } catch (const NonFiniteError& error) {
+    throw NonFiniteError(fmt::format("{}: {}; the weights were not changed", where(), error.what()));
+  }
+  if (!updated) {
+    notify(
+        keys::kStepSkipped,
+        {{keys::kGlobalStep, state_.global_step + 1}, {"loss_scale", scale}, {"next_scale", optimizer_->loss_scale()}});
+  }
+  return updated;
+}
+
 // All micro-batches of one update; returns the mean loss over the samples. Gradients add up to those of the whole
-// batch.
+// batch, times the loss scale.
 double Engine::forward_backward(const Batch& batch) {
+  Adapter& adapter = services_.adapter ? *services_.adapter : default_adapter_;
   const int64_t micro_size = (batch.num_samples + options_.accumulate_steps - 1) / options_.accumulate_steps;
+  const double scale = optimizer_->loss_scale();
+  const std::unique_ptr<WeightSwap> low_weights = low_weights_ ? low_weights_->use() : nullptr;
   double mean_loss = 0;
   for (int64_t begin = 0; begin < batch.num_samples; begin += micro_size) {
     const int64_t count = std::min(micro_size, batch.num_samples - begin);
@@ -192,17 +249,17 @@ double Engine::forward_backward(const Batch& batch) {
     const Stopwatch forward_watch;
     torch::Tensor loss;
     {
-      const AutocastScope scope(options_.autocast);
+      const std::unique_ptr<AutocastScope> scope = precision_.autocast();
       loss = module_.training_step(whole ? batch : slice(batch, begin, count));
     }
     const double value = loss.item<double>();
     window_.forward_s += forward_watch.seconds();
     if (!std::isfinite(value)) {
-      throw NonFiniteError(fmt::format(
-          "the loss is {} at step {} (epoch {}, batch {}), learning rate {:g}; training "
-          "stopped before this update. A smaller learning rate or Optimizer.grad_clip "
-          "usually helps",
-          value, state_.global_step + 1, state_.epoch, state_.batch + 1, schedule_->rate(state_.global_step)));
+      if (optimizer_->may_skip()) return value;
+      throw NonFiniteError(
+          fmt::format("the loss is {} at {}, learning rate {:g}; training stopped before this update. A smaller "
+                      "learning rate or Optimizer.grad_clip usually helps",
+                      value, where(), window_.learning_rate));
     }
     mean_loss += value * share;
     if (!step_observers_.empty()) {
@@ -211,7 +268,10 @@ double Engine::forward_backward(const Batch& batch) {
                                     {"loss", json_number(value)}});
     }
     const Stopwatch backward_watch;
-    module_.backward(whole ? loss : loss * share);
+    const double factor = share * scale;
+    // The product is taken in float32: a scaled loss is what float16 cannot hold.
+    adapter.backward(module_,
+                     factor == 1 ? loss : loss.to(at::promoteTypes(loss.scalar_type(), torch::kFloat)) * factor);
     window_.backward_s += backward_watch.seconds();
   }
   return mean_loss;
@@ -242,13 +302,15 @@ void Engine::after_step(Loader& train, Loader* eval) {
 void Engine::log_window(const Loader& train) {
   const auto steps = static_cast<double>(std::max<int64_t>(window_.steps, 1));
   const double samples_per_s = static_cast<double>(window_.samples) / window_.total_s;
-  const TrainLog log{.epoch = state_.epoch,
+  // After the last batch of an epoch the position is already that of the next; the log is of the step that was made.
+  const bool epoch_over = state_.batch == 0;
+  const TrainLog log{.epoch = epoch_over ? state_.epoch - 1 : state_.epoch,
                      .num_epochs = options_.num_epochs,
-                     .batch = state_.batch,
+                     .batch = epoch_over ? train.num_batches() : state_.batch,
                      .num_batches = train.num_batches(),
                      .global_step = state_.global_step,
                      .loss = state_.window_loss / static_cast<double>(state_.window_steps),
-                     .learning_rate = schedule_->rate(state_.global_step - 1),
+                     .learning_rate = window_.learning_rate,
                      .batch_cost_s = window_.total_s / steps,
                      .samples_per_s = samples_per_s,
                      .units_per_s = samples_per_s * module_.units_per_sample(),
@@ -257,12 +319,15 @@ void Engine::log_window(const Loader& train) {
                      .data_s = window_.data_s / steps,
                      .forward_s = window_.forward_s / steps,
                      .backward_s = window_.backward_s / steps,
-                     .optimizer_s = window_.optimizer_s / steps};
+                     .optimizer_s = window_.optimizer_s / steps,
+                     .loss_scale = optimizer_->loss_scale(),
+                     .found_inf = state_.window_found_inf};
   module_.training_step_end(log);
   for (EngineObserver* observer : services_.observers) observer->on_train_log(log);
   window_ = {};
   state_.window_loss = 0;
   state_.window_steps = 0;
+  state_.window_found_inf = 0;
 }
 
 void Engine::end_epoch(Loader* eval, double seconds) {

@@ -10,11 +10,13 @@
 
 #include "base/time.h"
 #include "data/loader.h"
+#include "engine/adapter.h"
 #include "engine/checkpoint.h"
 #include "engine/checkpoint_writer.h"
 #include "engine/module.h"
 #include "engine/observer.h"
 #include "engine/options.h"
+#include "engine/updater.h"
 
 namespace assay {
 
@@ -26,6 +28,7 @@ struct EngineServices {
   std::function<bool()> stop_requested = [] { return false; };  // asked after every step
   Stopwatch started{};                                          // when the process, and so the run, began
   std::optional<double> peak_flops{};  // of the device, a second, in the precision of the run; nullopt: unknown
+  Adapter* adapter = nullptr;          // the vendor's, borrowed; null: nothing is replaced
 };
 
 struct Predictions {
@@ -56,6 +59,8 @@ class Engine {
   // ckpt_dir. False when there is nothing to continue; then Engine.save_load.pretrained is loaded, if it is set. Throws
   // ConfigError when the folder's checkpoint was made with another configuration.
   bool resume();
+  // The weights that a run ends with are their average, when there is one (Optimizer.ema).
+  void adopt_average();
   // Calls the exporter with the network in evaluation mode.
   void export_model(const std::function<void(Module&)>& exporter);
 
@@ -67,13 +72,17 @@ class Engine {
   // How far into the process the times of state() reach.
   double measured_until_s() const { return measured_until_s_; }
   Module& module() const { return module_; }
-  Optimizer& optimizer() { return *optimizer_; }
+  Updater& optimizer() { return *optimizer_; }
 
  private:
   void run_training(Loader& train, Loader* eval);
   void train_epoch(Loader& train, Loader* eval);
   void train_step(Batch batch);
   double forward_backward(const Batch& batch);
+  void convert_model(Adapter& adapter);
+  bool update_weights(double loss, double learning_rate);
+  Schedule::Position schedule_position(int64_t num_samples) const;
+  std::string where() const;
   void after_step(Loader& train, Loader* eval);
   void end_epoch(Loader* eval, double seconds);
   void log_window(const Loader& train);
@@ -100,8 +109,11 @@ class Engine {
   // The run.
   std::vector<EngineObserver*> step_observers_;  // those that want the events of every step
   std::optional<SpikeGuard> spike_guard_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::vector<StatePart*> parts_;  // what else belongs into a checkpoint
+  Adapter default_adapter_;
+  Precision precision_;
+  std::unique_ptr<Updater> optimizer_;
+  std::unique_ptr<LowPrecisionWeights> low_weights_;  // null: the network computes with the optimizer's weights
+  std::vector<StatePart*> parts_;                     // what else belongs into a checkpoint
   std::optional<Schedule> schedule_;
   TrainingState state_;
   int64_t num_steps_ = 0;                                      // to be done in all
@@ -112,7 +124,8 @@ class Engine {
   struct Window {             // times since the last log line
     double total_s = 0, data_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0;
     int64_t samples = 0;
-    int64_t steps = 0;  // timed; fewer than state_.window_steps right after resuming
+    double learning_rate = 0;  // of the last step
+    int64_t steps = 0;         // timed; fewer than state_.window_steps right after resuming
   } window_;
   Stopwatch train_watch_;            // since train_s was last brought up to date
   double eval_s_ = 0;                // of evaluations since then

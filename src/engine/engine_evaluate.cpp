@@ -102,13 +102,14 @@ Predictions Engine::predict(Loader& loader, std::optional<int64_t> max_batches) 
 EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches, bool test,
                              const std::function<void(const Batch&, const EvalStep&)>& on_step) {
   const torch::NoGradGuard no_grad;
+  const std::unique_ptr<WeightSwap> average = optimizer_->use_average();
   module_.model().eval();
   const int64_t num_batches = max_batches ? std::min(*max_batches, loader.num_batches()) : loader.num_batches();
   EvalSums sums;
   loader.start(0);
   for (int64_t i = 0; i < num_batches; ++i) {
     const Stopwatch watch;
-    const Batch batch = module_.pretreating_batch(*loader.next());
+    const Batch batch = precision_.place(module_.pretreating_batch(*loader.next()));
     const EvalStep step = test ? module_.test_step(batch) : module_.validation_step(batch);
     const double loss = step.loss.item<double>();
     sums.loss += loss * static_cast<double>(step.num_samples);
@@ -126,6 +127,15 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
     }
   }
   return sums;
+}
+
+void Engine::adopt_average() {
+  std::vector<torch::Tensor> averages;
+  if (const std::unique_ptr<WeightSwap> swap = optimizer_->use_average()) {
+    for (const torch::Tensor& parameter : module_.model().parameters()) averages.push_back(parameter.detach().clone());
+  }
+  const std::vector<torch::Tensor> parameters = module_.model().parameters();
+  for (size_t i = 0; i < averages.size(); ++i) parameters[i].detach().copy_(averages[i]);
 }
 
 void Engine::export_model(const std::function<void(Module&)>& exporter) {

@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "engine/adapter.h"
+#include "engine/fused_optimizer.h"
 
 namespace assay {
 
@@ -41,12 +43,12 @@ torch::Tensor Module::training_step(const Batch& batch) { return loss_fn_(forwar
 // The format is FleetX's, since its users' scripts read these lines.
 void Module::training_step_end(const TrainLog& log) {
   const double rate = log.batch_cost_s > 0 ? 1 / log.batch_cost_s : 0;
-  say(
-      fmt::format("[train] epoch: [{}/{}], batch: [{}/{}], loss: {:.9f}, avg_batch_cost: {:.5f} sec, speed: {:.2f} "
-                  "step/s, ips_total: {:.0f} {}/s, ips: {:.0f} {}/s, loss_scale: {:.9f}, learning rate: {:.5e}, "
-                  "found_inf: 0\n",
-                  log.epoch, log.num_epochs, log.batch, log.num_batches, log.loss, log.batch_cost_s, rate,
-                  log.units_per_s, sample_unit(), log.units_per_s, sample_unit(), log.loss_scale, log.learning_rate));
+  say(fmt::format(
+      "[train] epoch: [{}/{}], batch: [{}/{}], loss: {:.9f}, avg_batch_cost: {:.5f} sec, speed: {:.2f} "
+      "step/s, ips_total: {:.0f} {}/s, ips: {:.0f} {}/s, loss_scale: {:.9f}, learning rate: {:.5e}, "
+      "found_inf: {}\n",
+      log.epoch, log.num_epochs, log.batch, log.num_batches, log.loss, log.batch_cost_s, rate, log.units_per_s,
+      sample_unit(), log.units_per_s, sample_unit(), log.loss_scale, log.learning_rate, log.found_inf));
 }
 
 EvalStep Module::validation_step(const Batch& batch) {
@@ -68,11 +70,7 @@ MetricValues Module::validation_epoch_end(int64_t /*epoch*/, const EvalSums& sum
 }
 
 std::unique_ptr<Optimizer> Module::configure_optimizers(const Optimizer::Options& options) {
-  NamedTensors parameters;
-  for (const auto& item : model().named_parameters()) {
-    if (item.value().requires_grad()) parameters.emplace_back(item.key(), item.value());
-  }
-  return std::make_unique<Optimizer>(std::move(parameters), options);
+  return std::make_unique<FusedOptimizer>(trainable_parameters(model()), options);
 }
 
 }  // namespace assay

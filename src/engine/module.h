@@ -59,6 +59,7 @@ struct TrainLog {
   double backward_s = 0;
   double optimizer_s = 0;
   double loss_scale = 1;
+  int64_t found_inf = 0;  // steps skipped since the last log, since a gradient or the loss was not finite
 };
 
 struct EvalLog {
@@ -127,6 +128,9 @@ class Module {
   // Builds network and loss; call once, after the random generator was seeded.
   void init();
   Network& model() const;
+  const std::shared_ptr<Network>& network() const { return model_; }
+  // Trains another network from now on: a vendor's convert_model.
+  void replace_network(std::shared_ptr<Network> network) { model_ = std::move(network); }
   const LossFunction& loss_fn() const { return loss_fn_; }
 
  private:

@@ -1,12 +1,5 @@
-// Update rules, each one pass over all parameters at once, spread over the compute threads.
-//
-// g gradient, w weight, l rate, d weight decay, all per element; g' = g + d * w for all but AdamW:
-//   SGD       w -= l * g'
-//   Momentum  v = mu * v + g';  w -= l * v      (with nesterov: w -= l * (g' + mu * v))
-//   Adam      m = b1 * m + (1 - b1) * g';  s = b2 * s + (1 - b2) * g'^2;
-//             w -= l * (m / (1 - b1^t)) / (sqrt(s / (1 - b2^t)) + eps)
-//   AdamW     w -= l * d * w, then Adam with g
-// One-dimensional parameters (biases, normalisation) are not decayed by AdamW, as in FleetX.
+// What the engine needs of an optimizer: one update of all parameters, and its state for checkpoints. The fused rules
+// are in fused_optimizer.h; a vendor may bring its own (adapter.h).
 #pragma once
 
 #include <torch/types.h>
@@ -22,49 +15,54 @@ namespace assay {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
+// Not thread-safe.
 class Optimizer {
  public:
   struct Options {
-    std::string name = "SGD";  // SGD, Momentum, Adam, AdamW
+    std::string name = "SGD";  // one of names()
     double weight_decay = 0;
     double momentum = 0.9;
     bool nesterov = false;
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
-    std::optional<double> clip_norm;  // gradients are scaled down to this global norm
+    std::optional<double> clip_norm = {};  // gradients are scaled down to this global norm
+    // Parameters whose name contains one of these are not decayed. nullopt: with AdamW and LAMB those of one dimension
+    // (biases, normalisation), with the others none.
+    std::optional<std::vector<std::string>> no_decay = {};
+    std::optional<double> ema_decay = {};  // of weight_average.h
   };
-  // Keeps the parameters, which must be float32 on the CPU; their names name the state in checkpoints.
-  Optimizer(NamedTensors parameters, const Options& options);
+  // Every rule there is.
+  static const std::vector<std::string>& names();
 
-  // One update with the gradients that the parameters hold; one without a gradient is left alone. Returns the norm of
-  // all gradients before clipping when clip_norm is set. Throws NonFiniteError, before any weight changes, when that
-  // norm is not finite.
-  std::optional<double> step(double learning_rate);
+  struct Update {
+    double learning_rate = 0;
+    double gradient_scale = 1;     // the gradients are so many times too large: loss_scaler.h
+    bool skip_non_finite = false;  // change nothing when a gradient is not finite, instead of failing
+  };
+  struct Outcome {
+    std::optional<double> gradient_norm;  // of the true gradients before clipping; nullopt when nobody asked for it
+    bool skipped = false;
+  };
+
+  virtual ~Optimizer() = default;
+
+  // One update with the gradients that the parameters hold; one without a gradient is left alone. With clip_norm or
+  // skip_non_finite the norm of all gradients is taken first; when it is not finite, no weight changes, and without
+  // skip_non_finite NonFiniteError is thrown.
+  virtual Outcome step(const Update& update) = 0;
   // Forgets the gradients.
-  void clear_grad();
+  virtual void clear_grad() = 0;
 
-  int64_t num_updates() const { return num_updates_; }
-  // "momentum.<parameter>", "moment1.<parameter>", ...
-  NamedTensors state() const;
-  // Throws DataError when a tensor is missing or has another shape.
-  void load_state(const std::map<std::string, torch::Tensor>& state, int64_t num_updates);
-
- private:
-  struct Slot {
-    std::string name;
-    torch::Tensor weight;
-    torch::Tensor first;   // momentum or first moment; same layout as the weight
-    torch::Tensor second;  // second moment
-    bool decays = true;
-  };
-  struct Piece;  // a part of one parameter that one thread updates
-  std::vector<Piece> pieces();
-  double gradient_norm(const std::vector<Piece>& pieces) const;
-
-  Options options_;
-  std::vector<Slot> slots_;
-  int64_t num_updates_ = 0;
+  virtual int64_t num_updates() const = 0;  // made, without skipped ones
+  // Everything that the next updates depend on, by names that are the same in every run.
+  virtual NamedTensors state() const = 0;
+  // Throws DataError when a tensor is missing or has another shape or type; then nothing was changed. Tensors of
+  // others may be there too.
+  virtual void load_state(const std::map<std::string, torch::Tensor>& state) = 0;
 };
+
+// For implementations of load_state: the tensors of `wanted`, found in `saved` and checked, in the same order.
+std::vector<torch::Tensor> find_state(const NamedTensors& wanted, const std::map<std::string, torch::Tensor>& saved);
 
 }  // namespace assay

@@ -34,26 +34,46 @@ void read_global(const WorkerConfig& config, EngineOptions& options) {
     global.fail("micro_batch_size", fmt::format("must divide local_batch_size {}", options.local_batch_size));
   }
   options.accumulate_steps = options.local_batch_size / micro;
-  if (global.get_string("device", "cpu") != "cpu") {
-    global.fail("device", "this build computes on cpu only");
-  }
+  options.device = global.get_string("device", "cpu");
+  options.plugin = global.get_optional_string("plugin");
   global.ignore("global_batch_size");
   global.finish();
 }
 
-// What CPUs have is autocast in bfloat16, operator by operator; bfloat16 needs no loss scale.
-bool read_autocast(Reader& precision) {
-  const bool enable = precision.get_bool("enable", false);
-  if (!enable) return false;
-  if (precision.get_string("dtype", "bfloat16") != "bfloat16") precision.fail("dtype", "cpu computes in bfloat16 only");
-  if (precision.get_string("level", "O1") != "O1") precision.fail("level", "only O1 is available in this version");
-  for (const char* list : {"custom_black_list", "custom_white_list"}) {
-    if (!precision.get_strings(list).empty())
-      precision.fail(list, "lists of operators are not available in this version");
-  }
-  precision.ignore("scale_loss");
-  precision.finish();
-  return true;
+LossScaler::Options read_scaling(Reader& mixed) {
+  LossScaler::Options o;
+  o.initial = mixed.get_double("scale_loss", o.initial);
+  o.dynamic = mixed.get_bool("use_dynamic_loss_scaling", o.dynamic);
+  o.growth = mixed.get_double("incr_ratio", o.growth);
+  o.backoff = mixed.get_double("decr_ratio", o.backoff);
+  o.growth_interval = at_least_one(mixed, "incr_every_n_steps", o.growth_interval);
+  o.backoff_interval = at_least_one(mixed, "decr_every_n_nan_or_inf", o.backoff_interval);
+  if (!(o.initial >= 1)) mixed.fail("scale_loss", "must be at least 1; 1 means that the loss is not scaled");
+  if (!(o.growth > 1)) mixed.fail("incr_ratio", "must be above 1");
+  if (!(o.backoff > 0 && o.backoff < 1)) mixed.fail("decr_ratio", "must be between 0 and 1");
+  return o;
+}
+
+void read_precision(Reader& engine, PrecisionOptions& o) {
+  const bool is_double = engine.get_choice("precision", {"float32", "float64"}, "float32") == "float64";
+  o.dtype = is_double ? torch::kDouble : torch::kFloat;
+  Reader mixed = engine.section("mix_precision");
+  const bool enable = mixed.get_bool("enable", false);
+  const bool half = mixed.get_choice("dtype", {"bfloat16", "float16"}, "bfloat16") == "float16";
+  const bool low_weights = mixed.get_choice("level", {"O1", "O2"}, "O1") == "O2";
+  const LossScaler::Options scaling = read_scaling(mixed);
+  const std::vector<std::string> black_list = mixed.get_strings("custom_black_list");
+  const std::vector<std::string> white_list = mixed.get_strings("custom_white_list");
+  mixed.finish();
+  if (!enable) return;
+  if (is_double) mixed.fail("enable", "Engine.precision float64 is for exact comparisons: it does not mix");
+  o.mixed = half ? torch::kHalf : torch::kBFloat16;
+  o.low_weights = low_weights;
+  o.black_list = black_list;
+  o.white_list = white_list;
+  // bfloat16 has the range of float32 and needs no scale.
+  if (half && scaling.initial > 1) o.scaling = scaling;
+  Precision check(o);  // refuses unknown operators before any data is read
 }
 
 std::optional<SpikeGuard::Options> read_spike(Reader& section) {
@@ -100,8 +120,7 @@ void read_engine(const WorkerConfig& config, EngineOptions& options) {
   options.tensorboard = engine.get_bool("tensorboard", false);
   Reader spike = engine.section("spike");
   options.spike = read_spike(spike);
-  Reader precision = engine.section("mix_precision");
-  options.autocast = read_autocast(precision);
+  read_precision(engine, options.precision);
   Reader save_load = engine.section("save_load");
   options.save_steps = limit_of(save_load, "save_steps");
   options.save_epoch = limit_of(save_load, "save_epoch");
@@ -120,13 +139,22 @@ void read_engine(const WorkerConfig& config, EngineOptions& options) {
 void read_optimizer(const WorkerConfig& config, EngineOptions& options) {
   Reader section = config.section("Optimizer");
   Optimizer::Options& o = options.optimizer;
-  o.name = section.get_choice("name", {"SGD", "Momentum", "Adam", "AdamW"}, "SGD");
+  o.name = section.get_choice("name", Optimizer::names(), "SGD");
   o.weight_decay = section.get_double("weight_decay", o.weight_decay);
   o.momentum = section.get_double("momentum", o.momentum);
   o.nesterov = section.get_bool("nesterov", o.nesterov);
   o.beta1 = section.get_double("beta1", o.beta1);
   o.beta2 = section.get_double("beta2", o.beta2);
   o.epsilon = section.get_double("epsilon", o.epsilon);
+  if (section.has("no_decay")) o.no_decay = section.get_strings("no_decay");
+  if (section.has("ema")) {
+    Reader ema = section.section("ema");
+    o.ema_decay = ema.get_double("decay", 0.999);
+    if (!(*o.ema_decay >= 0 && *o.ema_decay < 1)) ema.fail("decay", "must be at least 0 and below 1");
+    ema.finish();
+  } else {
+    section.ignore("ema");
+  }
   if (section.has("grad_clip")) {
     Reader clip = section.section("grad_clip");
     clip.get_choice("name", {"ClipGradByGlobalNorm"}, "ClipGradByGlobalNorm");
@@ -145,6 +173,8 @@ void read_optimizer(const WorkerConfig& config, EngineOptions& options) {
   s.decay_steps = limit_of(lr, "decay_steps").value_or(0);
   s.milestones = lr.get_ints("milestones");
   s.gamma = lr.get_double("gamma", s.gamma);
+  s.power = lr.get_double("power", s.power);
+  options.schedule_by_samples = lr.get_choice("unit", {"step", "samples"}, "step") == "samples";
   s.pct_start = lr.get_double("pct_start", s.pct_start);
   s.div_factor = lr.get_double("div_factor", s.div_factor);
   s.final_div_factor = lr.get_double("final_div_factor", s.final_div_factor);
@@ -171,7 +201,8 @@ int64_t total_steps(const EngineOptions& options, int64_t batches_per_epoch) {
 
 Schedule make_schedule(const EngineOptions& options, int64_t num_steps) {
   Schedule::Options schedule = options.schedule;
-  if (schedule.decay_steps == 0) schedule.decay_steps = std::max<int64_t>(num_steps, 1);
+  const int64_t per_step = options.schedule_by_samples ? options.local_batch_size : 1;
+  if (schedule.decay_steps == 0) schedule.decay_steps = std::max<int64_t>(num_steps * per_step, 1);
   if (schedule.warmup_steps == 0 && options.warmup_rate > 0) {
     schedule.warmup_steps = std::llround(options.warmup_rate * static_cast<double>(schedule.decay_steps));
   }

@@ -8,6 +8,7 @@
 
 #include "config/worker_config.h"
 #include "engine/optimizer.h"
+#include "engine/precision.h"
 #include "engine/schedule.h"
 #include "engine/spike_guard.h"
 
@@ -15,22 +16,22 @@ namespace assay {
 
 struct EngineOptions {
   enum class RunMode { Step, Epoch };
-  RunMode run_mode = RunMode::Step;               // the unit of eval_freq
-  int64_t num_epochs = 1;                         // Engine.num_train_epochs
-  std::optional<int64_t> max_steps;               // nullopt: until the last epoch ends
-  int64_t accumulate_steps = 1;                   // micro-batches an update
-  int64_t logging_freq = 10;                      // steps
-  std::optional<int64_t> eval_freq;               // steps or epochs; nullopt: only at the end
-  std::optional<int64_t> eval_iters;              // batches; nullopt: all
-  std::optional<int64_t> test_iters;              // batches; nullopt: all
-  bool autocast = false;                          // Engine.mix_precision.enable: forward in bfloat16 where that is safe
-  bool stop_at_target = false;                    // end as soon as an evaluation reaches the target
-  std::optional<int64_t> save_steps;              // steps between checkpoints
-  std::optional<int64_t> save_epoch;              // epochs between checkpoints
-  std::optional<int64_t> early_stop;              // evaluations without a better one; nullopt: never
-  std::optional<int64_t> keep_last;               // checkpoints to keep; nullopt: all
-  std::optional<int64_t> keep_best;               // checkpoints of the best evaluations to keep besides
-  std::optional<std::filesystem::path> ckpt_dir;  // a checkpoint to start from
+  RunMode run_mode = RunMode::Step;                 // the unit of eval_freq
+  int64_t num_epochs = 1;                           // Engine.num_train_epochs
+  std::optional<int64_t> max_steps;                 // nullopt: until the last epoch ends
+  int64_t accumulate_steps = 1;                     // micro-batches an update
+  int64_t logging_freq = 10;                        // steps
+  std::optional<int64_t> eval_freq;                 // steps or epochs; nullopt: only at the end
+  std::optional<int64_t> eval_iters;                // batches; nullopt: all
+  std::optional<int64_t> test_iters;                // batches; nullopt: all
+  PrecisionOptions precision;                       // Engine.precision, Engine.mix_precision
+  bool stop_at_target = false;                      // end as soon as an evaluation reaches the target
+  std::optional<int64_t> save_steps;                // steps between checkpoints
+  std::optional<int64_t> save_epoch;                // epochs between checkpoints
+  std::optional<int64_t> early_stop;                // evaluations without a better one; nullopt: never
+  std::optional<int64_t> keep_last;                 // checkpoints to keep; nullopt: all
+  std::optional<int64_t> keep_best;                 // checkpoints of the best evaluations to keep besides
+  std::optional<std::filesystem::path> ckpt_dir;    // a checkpoint to start from
   std::optional<std::filesystem::path> pretrained;  // weights to start from, and nothing else
   std::optional<SpikeGuard::Options> spike;         // stop when the loss jumps; nullopt: never
   bool tensorboard = false;                         // write TensorBoard event files too
@@ -42,9 +43,12 @@ struct EngineOptions {
   std::optional<ProfileWindow> profile;  // nullopt: no profile
   int64_t seed = 0;                      // Global.seed
   int64_t local_batch_size = 1;          // Global.local_batch_size
+  std::string device = "cpu";            // Global.device: a name of the device registry
+  std::optional<std::string> plugin;     // Global.plugin
   Optimizer::Options optimizer;
-  Schedule::Options schedule;  // decay_steps 0: all steps of the run
-  double warmup_rate = 0;      // warm-up as a share of decay_steps; used when warmup_steps is 0
+  Schedule::Options schedule;        // decay_steps 0: all steps of the run
+  double warmup_rate = 0;            // warm-up as a share of decay_steps; used when warmup_steps is 0
+  bool schedule_by_samples = false;  // Optimizer.lr.unit: decay_steps, warmup_steps and milestones count samples
 };
 
 // Throws ConfigError naming file, line and key.

@@ -28,6 +28,8 @@ RecordObserver::RecordObserver(RecordWriter& writer, const Target& target, const
   describe(keys::kTrainLoss, metric("", ":.6f", "MINIMIZE", "TRAIN"));
   describe(keys::kTrainIps, metric(rate, ":.1f", "MAXIMIZE", "TRAIN"));
   describe(keys::kTrainLr, Json{{"unit", ""}, {"format", ":.5e"}, {"STAGE", "TRAIN"}});
+  describe(keys::kTrainLossScale, Json{{"unit", ""}, {"format", ":.0f"}, {"STAGE", "TRAIN"}});
+  describe(keys::kTrainFoundInf, metric("steps", ":.0f", "MINIMIZE", "TRAIN"));
   for (const char* name : {keys::kTrainDataTime, keys::kTrainForwardTime, keys::kTrainBackwardTime,
                            keys::kTrainOptimizerTime, keys::kTrainComputeTime}) {
     describe(name, metric("s", ":.6f", "MINIMIZE", "TRAIN"));
@@ -63,6 +65,8 @@ void RecordObserver::on_train_log(const TrainLog& log) {
                  {keys::kTrainLoss, json_number(log.loss)},
                  {keys::kTrainIps, json_number(log.units_per_s)},
                  {keys::kTrainLr, log.learning_rate},
+                 {keys::kTrainLossScale, log.loss_scale},
+                 {keys::kTrainFoundInf, log.found_inf},
                  {keys::kTrainDataTime, log.data_s},
                  {keys::kTrainForwardTime, log.forward_s},
                  {keys::kTrainBackwardTime, log.backward_s},

@@ -27,6 +27,7 @@ void each_field(State& s, Visit&& visit) {
   visit("recent_losses", s.recent_losses);
   visit("window_loss", s.window_loss);
   visit("window_steps", s.window_steps);
+  visit("window_found_inf", s.window_found_inf);
   visit("end_to_end_s", s.end_to_end_s);
   visit("init_s", s.init_s);
   visit("train_s", s.train_s);

@@ -38,7 +38,8 @@ struct TrainingState {
 
   // --- log window in progress: with it the log of a resumed run continues as if nothing had happened
   double window_loss = 0;
-  int64_t window_steps = 0;
+  int64_t window_steps = 0;      // with a finite loss
+  int64_t window_found_inf = 0;  // skipped
 
   // --- losses of the last steps, oldest first, at most Engine.spike.window
   std::vector<double> recent_losses;

@@ -7,6 +7,8 @@ namespace assay::keys {
 inline constexpr char kTrainLoss[] = "train.loss";
 inline constexpr char kTrainIps[] = "train.ips";  // samples per second since the last log line
 inline constexpr char kTrainLr[] = "train.lr";
+inline constexpr char kTrainLossScale[] = "train.loss_scale";
+inline constexpr char kTrainFoundInf[] = "train.found_inf";  // steps skipped since the last log line
 inline constexpr char kTrainDataTime[] = "train.data_time";  // seconds per step, mean since the last log line
 inline constexpr char kTrainForwardTime[] = "train.fp_time";
 inline constexpr char kTrainBackwardTime[] = "train.bp_time";
@@ -46,6 +48,8 @@ inline constexpr char kSubmitInfo[] = "SUBMIT_INFO";
 // Ours: an attempt continued from a checkpoint; data {global_step}. Metrics of earlier attempts beyond that step are
 // void.
 inline constexpr char kResumed[] = "RESUMED";
+// Ours: a step made no update, since a gradient or the loss was not finite; data {global_step, loss_scale, next_scale}.
+inline constexpr char kStepSkipped[] = "STEP_SKIPPED";
 // Ours: a checkpoint that resuming passed over; data {checkpoint, reason}.
 inline constexpr char kDamagedCheckpoint[] = "DAMAGED_CHECKPOINT";
 // Ours: a checkpoint is on disk; data {checkpoint, global_step, weights_hash}. Written in the background, so it comes

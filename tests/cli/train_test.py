@@ -112,8 +112,8 @@ class Records(CliTest):
             self.assertGreater(result[key], 0, key)
         self.assertLess(result["pure_compute_time"], result["raw_train_time"] + 1e-6)
         self.assertLessEqual(result["raw_train_time"], result["e2e_time"])
-        for key in ["mfu", "energy_joules"]:
-            self.assertIsNone(result[key], key)
+        self.assertTrue(0 < result["mfu"] < 1, result["mfu"])  # against the measured peak of the processor
+        self.assertIsNone(result["energy_joules"])
         self.assertIs(result["converged"], False)
         self.assertEqual(result["steps"], 20)
         for key in ["case", "data", "code", "weights"]:

@@ -44,7 +44,7 @@ class Chain(WorkerTest):
         self.assertGreater(result["raw_train_time"], result["no_eval_time"])
         self.assertGreater(result["no_eval_time"], result["pure_compute_time"])
         self.assertEqual((result["steps"], result["num_samples"], result["unit"]), (12, 384, "images/s"))
-        self.assertIsNone(result["mfu"])
+        self.assertTrue(0 < result["mfu"] < 1, result["mfu"])  # against the measured peak of the processor
         self.assertIsNone(result["energy_joules"])
         self.assertFalse(result["converged"])
         events = [r["name"] for r in self.records(self.path("train")) if r["type"] == "event"]

@@ -113,6 +113,12 @@ TEST_F(Derive, WarmUpFromItsRate) {
   EXPECT_EQ(at(run(1, {"Optimizer.lr.warmup_rate=0.1", "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 25);
   const Setting cosine = "Optimizer.lr={name: cosine, warmup_rate: 0.5, decay_steps: 30}";
   EXPECT_EQ(at(run(1, {cosine, "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 15);
+  // Samples follow from the batches: the engine's business, unless decay_steps says how many.
+  EXPECT_EQ(at(run(1, {"Optimizer.lr.unit=samples", "Optimizer.lr.warmup_rate=0.1", "Engine.max_steps=250"}),
+               "Optimizer.lr.warmup_steps"),
+            0);
+  const Setting samples = "Optimizer.lr={name: linear, unit: samples, warmup_rate: 0.5, decay_steps: 3000}";
+  EXPECT_EQ(at(run(1, {samples, "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 1500);
   const ResolvedCase open_end = run(1, {"Optimizer.lr.warmup_rate=0.1"});
   EXPECT_EQ(at(open_end, "Optimizer.lr.warmup_steps"), 0);
   EXPECT_EQ(open_end.config.find("Optimizer.lr.warmup_rate")->as_double(), 0.1);

@@ -27,12 +27,14 @@ std::string listing(std::vector<Setting> sets) {
 TEST(Listing, OneLineAValueWithItsPlace) {
   const std::string text = listing({});
   EXPECT_THAT(text, testing::StartsWith("tiny  closed division  hash "));
+  // The first column is as wide as the longest key there is.
   EXPECT_THAT(
-      text, HasSubstr("\nModel.width                             16                       cases/tiny/case.yaml:12\n"));
-  EXPECT_THAT(text, HasSubstr("\nEngine.run_mode                         step                     default\n"));
-  EXPECT_THAT(text, HasSubstr("\nEngine.accumulate_steps                 1                        derived: "
+      text,
+      HasSubstr("\nModel.width                                    16                       cases/tiny/case.yaml:12\n"));
+  EXPECT_THAT(text, HasSubstr("\nEngine.run_mode                                step                     default\n"));
+  EXPECT_THAT(text, HasSubstr("\nEngine.accumulate_steps                        1                        derived: "
                               "local_batch_size / micro_batch_size\n"));
-  EXPECT_THAT(text, HasSubstr("\nmutable.1                               Engine.mix_precision"));
+  EXPECT_THAT(text, HasSubstr("\nmutable.1                                      Engine.mix_precision"));
   EXPECT_THAT(text, Not(HasSubstr("Changed")));
 }
 
@@ -61,7 +63,9 @@ TEST(Listing, ValuesReadBackAsTheyAre) {
 TEST(Listing, TheSchemaHasTypeDefaultAndMeaning) {
   const std::string text = render_schema(kPlain);
   EXPECT_THAT(text, testing::ContainsRegex("Engine\\.max_steps +integer or null +null +Optimizer steps after which"));
-  EXPECT_THAT(text, testing::ContainsRegex(
-                        "Optimizer\\.name +text +required +The rule\\. \\(one of SGD, Momentum, Adam, AdamW\\)"));
+  EXPECT_THAT(
+      text,
+      testing::ContainsRegex(
+          "Optimizer\\.name +text +required +The rule\\. \\(one of SGD, Momentum, Adam, AdamW, LAMB, Adagrad\\)"));
   EXPECT_EQ(schema_json()[0]["key"], "model");
 }

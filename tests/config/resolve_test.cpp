@@ -122,6 +122,22 @@ TEST_F(Resolve, WhereDataLiesIsTheUsersOwn) {
   EXPECT_EQ(found.hash(), vendor("").hash());
 }
 
+TEST_F(Resolve, APluginLiesInItsVendorsFolder) {
+  const auto plugin = [&](const std::string& text) {
+    return vendor("Global: {plugin: " + text + "}\n").config.find("Global.plugin")->as_string();
+  };
+  const fs::path folder = fs::absolute(home_.path()) / "vendors/acme";
+  EXPECT_EQ(plugin("lib/acme.so"), folder / "lib/acme.so");
+  EXPECT_EQ(plugin("acme.so"), folder / "acme.so");
+  EXPECT_EQ(plugin("../shared/acme.so"), fs::absolute(home_.path()) / "vendors/shared/acme.so");
+  EXPECT_EQ(plugin("/opt/acme.so"), "/opt/acme.so");
+  EXPECT_EQ(plugin("acme"), "acme");
+  EXPECT_EQ(vendor("Global: {plugin: acme}\n").hash(), vendor("").hash());
+  ResolveRequest plain = home_.request("tiny");
+  plain.sets = {"Global.plugin=lib/acme.so"};
+  EXPECT_EQ(resolve_case(plain).config.find("Global.plugin")->as_string(), fs::absolute(home_.path()) / "lib/acme.so");
+}
+
 TEST_F(Resolve, OnlyTheCaseSaysWhatIsMutable) {
   for (const Division division : {Division::Closed, Division::Open}) {
     EXPECT_THAT(refused_vendor("mutable: [Optimizer]\nOptimizer: {lr: {learning_rate: 1}}\n", division),
@@ -239,9 +255,9 @@ TEST_F(Resolve, SchedulesTakeTheirOwnParameters) {
               AllOf(HasSubstr("not a parameter of the schedule 'constant'"), HasSubstr("case.yaml:20")));
   const ResolvedCase found =
       set({"Optimizer.lr={_inherited_: False, name: multistep, learning_rate: 1, milestones: [5, 9]}"});
-  EXPECT_EQ(
-      to_line(found.config.find("Optimizer.lr")->to_json()),
-      R"({"name":"multistep","learning_rate":1.0,"warmup_steps":0,"warmup_rate":null,"milestones":[5,9],"gamma":0.1})");
+  EXPECT_EQ(to_line(found.config.find("Optimizer.lr")->to_json()),
+            R"({"name":"multistep","learning_rate":1.0,"unit":"step",)"
+            R"("warmup_steps":0,"warmup_rate":null,"milestones":[5,9],"gamma":0.1})");
   EXPECT_EQ(set({"Optimizer.lr.name=CosineAnnealingWithWarmupDecay"}).config.find("Optimizer.lr.name")->as_string(),
             "cosine");
 }

@@ -51,6 +51,7 @@ class TextModule final : public Module {
             {.name = "numbers", .dtype = torch::kFloat, .shape = {-1, 3}}};
   }
   std::string sample_unit() const override { return "tokens"; }
+  double units_per_sample() const override { return 64; }
 
  private:
   bool traceable_;
@@ -69,6 +70,8 @@ TEST(Export, SeveralInputsIntegersAndFreeLengths) {
   EXPECT_EQ(predictor.info().inputs[0].num_values, kVocabulary);
   EXPECT_EQ(predictor.info().inputs[1].dtype, torch::kBool);
   EXPECT_EQ(predictor.info().weights_hash, info.weights_hash);
+  EXPECT_EQ(predictor.info().sample_unit, "tokens");
+  EXPECT_EQ(predictor.info().units_per_sample, 64);
   const torch::NoGradGuard no_grad;
   for (const auto& [batch, length] : {std::pair<int64_t, int64_t>{1, 1}, {5, 9}, {2, 30}}) {
     const TensorList inputs = {torch::randint(kVocabulary, {batch, length}), torch::rand({batch, length}).gt(0.3),

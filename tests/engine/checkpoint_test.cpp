@@ -62,7 +62,7 @@ TEST_F(CheckpointTest, HoldsWeightsOptimizerRandomStateAndPosition) {
   part_.scale = 1024;
   part_.average.fill_(1);
   module_->backward(module_->training_step(toy_loader()->dataset().gather(std::vector<int64_t>{0, 1}, 0)));
-  optimizer_->step(0.1);
+  optimizer_->step({.learning_rate = 0.1});
   const fs::path path = save(30);
   EXPECT_EQ(path.filename(), "epoch_2_step_30");
   const std::string weights = hash_of(state_of(module_->model()));

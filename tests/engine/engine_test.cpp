@@ -287,8 +287,9 @@ TEST(Engine, RecordsWhatHappened) {
                 1e-12);
   }
   EXPECT_EQ(train_metrics, 2);
-  EXPECT_EQ(events, (std::vector<std::string>{"CREATE_OPTIMIZER", "TRAIN_START", "EPOCH_BEGIN", "EPOCH_END",
-                                              "EPOCH_BEGIN", "EPOCH_END", "INIT_EVALUATION", "EVALUATE", "TRAIN_END"}));
+  EXPECT_EQ(events, (std::vector<std::string>{"CONVERT_MODEL", "CREATE_OPTIMIZER", "MODEL_TO_DDP", "TRAIN_START",
+                                              "EPOCH_BEGIN", "EPOCH_END", "EPOCH_BEGIN", "EPOCH_END", "INIT_EVALUATION",
+                                              "EVALUATE", "TRAIN_END"}));
   EXPECT_NE(std::find(described.begin(), described.end(), keys::kValMetric), described.end());
 }
 

@@ -19,7 +19,9 @@ class EventList final : public EventHandler {
  public:
   explicit EventList(Calls& calls) : calls_(calls) {}
   void on_init_start(const Json&) override { add("INIT_START"); }
+  void on_convert_model(const Json&) override { add("CONVERT_MODEL"); }
   void on_create_optimizer(const Json&) override { add("CREATE_OPTIMIZER"); }
+  void on_model_to_ddp(const Json&) override { add("MODEL_TO_DDP"); }
   void on_train_start(const Json&) override { add("TRAIN_START"); }
   void on_train_end(const Json&) override { add("TRAIN_END"); }
   void on_epoch_begin(const Json&) override { add("EPOCH_BEGIN"); }
@@ -59,8 +61,8 @@ Calls operator+(Calls a, const Calls& b) {
   return a;
 }
 
-const Calls kInit = {"get_model",       "get_loss_fn",          "INIT_START",
-                     "process_configs", "configure_optimizers", "CREATE_OPTIMIZER"};
+const Calls kInit = {"get_model",     "get_loss_fn",          "INIT_START",       "process_configs",
+                     "CONVERT_MODEL", "configure_optimizers", "CREATE_OPTIMIZER", "MODEL_TO_DDP"};
 const Calls kMicroBatch = {"training_step", "forward", "BACKWARD", "backward"};
 const Calls kStep = Calls{"STEP_BEGIN", "pretreating_batch"} + kMicroBatch + kMicroBatch + Calls{"STEP_END"};
 const Calls kLog = {"training_step_end"};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -68,6 +69,20 @@ TEST(Judge, EarlyStopCountsEvaluationsWithoutABetterOne) {
     EXPECT_EQ(resumed.engine.state().global_step, 5) << name;
     EXPECT_EQ(hash_of(state_of(resumed.module.model())), hash_of(state_of(run.module.model()))) << name;
   }
+}
+
+TEST(Judge, TheLastLogOfAnEarlyEndIsOfTheLastStep) {
+  EngineOptions options = toy_options();
+  options.run_mode = EngineOptions::RunMode::Epoch;
+  options.num_epochs = 3;
+  options.eval_freq = 1;
+  options.early_stop = 1;
+  options.logging_freq = 4;
+  ScriptedRun run(std::vector<double>(15, 0.5), options);
+  run.fit();
+  EXPECT_EQ(run.engine.state().global_step, 10);
+  const TrainLog& log = run.module.logs.back();
+  EXPECT_EQ(std::tuple(log.global_step, log.epoch, log.batch, log.num_batches), std::tuple(10, 1, 5, 5));
 }
 
 TEST(Judge, TheBestCheckpointsAreKeptBesidesTheLast) {

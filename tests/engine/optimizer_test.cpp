@@ -1,5 +1,5 @@
 // Schedules and optimizers against PyTorch's own, which tests/peers/torch_reference.py runs.
-#include "engine/optimizer.h"
+#include "engine/fused_optimizer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "engine/schedule.h"
 #include "engine/tensor_file.h"
+#include "engine/updater.h"
 #include "peer.h"
 
 namespace assay {
@@ -37,7 +38,7 @@ void expect_rates(const std::string& peer, const Schedule::Options& options) {
   const torch::Tensor expected = reference().at("schedule." + peer);
   const Schedule ours(options);
   for (int64_t t = 0; t < kSteps; ++t) {
-    EXPECT_NEAR(ours.rate(t), expected[t].item<double>(), 1e-12) << peer << " at update " << t;
+    EXPECT_NEAR(ours.rate({t}), expected[t].item<double>(), 1e-12) << peer << " at update " << t;
   }
 }
 
@@ -49,6 +50,9 @@ TEST(ScheduleAgainstPyTorch, EverySchedule) {
   options = schedule("linear");
   options.min_lr = 0.01;
   expect_rates("linear", options);
+  options = schedule("polynomial");
+  options.power = 2.5;
+  expect_rates("polynomial", options);
   options = schedule("multistep");
   options.milestones = {10, 30};
   options.gamma = 0.2;
@@ -68,15 +72,40 @@ TEST(ScheduleAgainstPyTorch, WarmUp) {
   expect_rates("warm_linear", options);
 }
 
+// Counting samples in equal batches gives the rates of counting steps.
+TEST(Schedule, SamplesOfEqualBatchesAreSteps) {
+  for (const std::string& name : Schedule::names()) {
+    Schedule::Options steps = schedule(name);
+    steps.min_lr = 0.01;
+    steps.power = 2;
+    steps.milestones = {10, 30};
+    if (name != "one_cycle") steps.warmup_steps = 8;
+    Schedule::Options samples = steps;
+    constexpr int64_t kBatch = 12;
+    samples.decay_steps *= kBatch;
+    samples.warmup_steps *= kBatch;
+    for (int64_t& milestone : samples.milestones) milestone *= kBatch;
+    for (int64_t t = 0; t < kSteps; ++t) {
+      EXPECT_NEAR(Schedule(samples).rate({t * kBatch, kBatch}), Schedule(steps).rate({t}), 1e-15) << name << t;
+    }
+  }
+}
+
+TEST(Schedule, ABatchLargerThanTheWarmUpDoesNotExceedTheRate) {
+  Schedule::Options options = schedule("constant");
+  options.warmup_steps = 10;
+  EXPECT_EQ(Schedule(options).rate({8, 32}), 0.5);
+}
+
 TEST(Schedule, FirstRateIsNeverZeroAndLateRatesStayAtTheEnd) {
   for (const std::string& name : Schedule::names()) {
     for (const int64_t steps : {1, 2, 3, 100}) {
       Schedule::Options options = schedule(name);
       options.decay_steps = steps;
       const Schedule ours(options);
-      EXPECT_GT(ours.rate(0), 0) << name << " over " << steps;
-      EXPECT_TRUE(std::isfinite(ours.rate(10 * steps))) << name;
-      EXPECT_LE(ours.rate(10 * steps), 0.5) << name;
+      EXPECT_GT(ours.rate({0}), 0) << name << " over " << steps;
+      EXPECT_TRUE(std::isfinite(ours.rate({10 * steps}))) << name;
+      EXPECT_LE(ours.rate({10 * steps}), 0.5) << name;
     }
   }
 }
@@ -95,39 +124,136 @@ TEST(Schedule, RefusesNonsense) {
 }
 
 // The first weights and the gradients of the peer.
-torch::Tensor first_weight() {
-  return torch::cos(torch::arange(10, torch::kFloat)).reshape({2, 5}).requires_grad_(true);
+torch::Tensor first_weight(torch::ScalarType type = torch::kFloat) {
+  return torch::cos(torch::arange(10, type)).reshape({2, 5}).requires_grad_(true);
 }
-torch::Tensor gradient(int t) { return torch::sin(0.3 * t + torch::arange(10, torch::kFloat)).reshape({2, 5}); }
+torch::Tensor gradient(int t, torch::ScalarType type = torch::kFloat) {
+  return torch::sin(0.3 * t + torch::arange(10, type)).reshape({2, 5});
+}
 
 void expect_updates(const std::string& peer, const Optimizer::Options& options, double rate) {
-  const torch::Tensor expected = reference().at("optimizer." + peer);
-  const torch::Tensor weight = first_weight();
-  Optimizer optimizer({{"w", weight}}, options);
-  for (int t = 0; t < 20; ++t) {
-    torch::Tensor(weight).mutable_grad() = gradient(t);
-    optimizer.step(rate);
-    EXPECT_TRUE(torch::allclose(weight.detach(), expected[t], 1e-5, 1e-6)) << peer << " at update " << t << "\n"
-                                                                           << weight << expected[t];
+  for (const torch::ScalarType type : {torch::kFloat, torch::kDouble}) {
+    const bool single = type == torch::kFloat;
+    const torch::Tensor expected = reference().at((single ? "optimizer." : "optimizer64.") + peer);
+    const torch::Tensor weight = first_weight(type);
+    FusedOptimizer optimizer({{"w", weight}}, options);
+    for (int t = 0; t < 20; ++t) {
+      torch::Tensor(weight).mutable_grad() = gradient(t, type);
+      optimizer.step({.learning_rate = rate});
+      EXPECT_TRUE(torch::allclose(weight.detach(), expected[t], single ? 1e-5 : 1e-12, single ? 1e-6 : 1e-14))
+          << peer << " at update " << t << "\n"
+          << weight << expected[t];
+    }
   }
 }
 
 TEST(OptimizerAgainstPyTorch, EveryRule) {
-  expect_updates("sgd", {.name = "SGD", .weight_decay = 0.01, .clip_norm = {}}, 0.1);
-  expect_updates("momentum", {.name = "Momentum", .weight_decay = 0.01, .clip_norm = {}}, 0.1);
-  expect_updates("nesterov", {.name = "Momentum", .weight_decay = 0.01, .nesterov = true, .clip_norm = {}}, 0.1);
-  expect_updates("adam", {.name = "Adam", .weight_decay = 0.01, .clip_norm = {}}, 0.05);
-  expect_updates("adamw", {.name = "AdamW", .weight_decay = 0.01, .clip_norm = {}}, 0.05);
+  expect_updates("sgd", {.name = "SGD", .weight_decay = 0.01}, 0.1);
+  expect_updates("momentum", {.name = "Momentum", .weight_decay = 0.01}, 0.1);
+  expect_updates("nesterov", {.name = "Momentum", .weight_decay = 0.01, .nesterov = true}, 0.1);
+  expect_updates("adam", {.name = "Adam", .weight_decay = 0.01}, 0.05);
+  expect_updates("adamw", {.name = "AdamW", .weight_decay = 0.01}, 0.05);
+  expect_updates("adagrad", {.name = "Adagrad", .weight_decay = 0.01}, 0.1);
+  expect_updates("lamb", {.name = "LAMB", .weight_decay = 0.01, .epsilon = 1e-6}, 0.05);
   expect_updates("clipped", {.name = "SGD", .clip_norm = 1.0}, 0.1);
+}
+
+// LAMB's ratio is that of the whole parameter, however many pieces it has and however it ends.
+TEST(Optimizer, LambOverManyPiecesEqualsItsFormula) {
+  torch::manual_seed(5);
+  const torch::Tensor start = torch::randn({40003}, torch::kDouble);
+  const torch::Tensor grad = torch::randn({40003}, torch::kDouble);
+  const torch::Tensor weight = start.clone().requires_grad_(true);
+  FusedOptimizer optimizer({{"w", weight}}, {.name = "LAMB", .weight_decay = 0.1, .no_decay = {{}}});
+  torch::Tensor(weight).mutable_grad() = grad;
+  optimizer.step({.learning_rate = 0.01});
+  const torch::Tensor change = grad / (grad.abs() + 1e-8) + 0.1 * start;  // the first update: m = g, v = g^2
+  const torch::Tensor expected = start - 0.01 * start.norm() / change.norm() * change;
+  EXPECT_TRUE(torch::allclose(weight.detach(), expected, 1e-12, 1e-14));
+}
+
+TEST(Optimizer, NoDecayGoesByPartsOfNames) {
+  const auto decayed = [](const std::string& rule, std::optional<std::vector<std::string>> parts) {
+    const NamedTensors parameters = {{"block.norm.weight", torch::ones({2}).requires_grad_(true)},
+                                     {"block.fc.weight", torch::ones({2, 2}).requires_grad_(true)},
+                                     {"block.fc.bias", torch::ones({2}).requires_grad_(true)}};
+    FusedOptimizer optimizer(parameters, {.name = rule, .weight_decay = 0.5, .no_decay = std::move(parts)});
+    std::string changed;
+    for (const auto& [name, weight] : parameters) torch::Tensor(weight).mutable_grad() = torch::zeros_like(weight);
+    optimizer.step({.learning_rate = 0.1});
+    for (const auto& [name, weight] : parameters) {
+      changed += weight.detach().equal(torch::ones_like(weight)) ? "-" : "d";
+    }
+    return changed;
+  };
+  EXPECT_EQ(decayed("AdamW", {}), "-d-");
+  EXPECT_EQ(decayed("LAMB", {}), "-d-");
+  EXPECT_EQ(decayed("SGD", {}), "ddd");
+  EXPECT_EQ(decayed("AdamW", {{}}), "ddd");
+  EXPECT_EQ(decayed("AdamW", {{"norm"}}), "-dd");
+  EXPECT_EQ(decayed("SGD", {{"bias", "norm."}}), "-d-");
+  try {
+    decayed("SGD", {{"nrom"}});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("'nrom': no parameter"), std::string::npos) << error.what();
+  }
+}
+
+// A gradient of a lower precision updates as the same numbers in float32 do.
+TEST(Optimizer, TakesGradientsOfALowerPrecision) {
+  for (const torch::ScalarType low : {torch::kBFloat16, torch::kHalf}) {
+    const torch::Tensor one = first_weight();
+    const torch::Tensor two = first_weight();
+    FusedOptimizer first({{"w", one}}, {.name = "AdamW", .weight_decay = 0.01, .clip_norm = 0.5});
+    FusedOptimizer second({{"w", two}}, {.name = "AdamW", .weight_decay = 0.01, .clip_norm = 0.5});
+    for (int t = 0; t < 4; ++t) {
+      torch::Tensor(one).mutable_grad() = gradient(t).to(low);
+      torch::Tensor(two).mutable_grad() = gradient(t).to(low).to(torch::kFloat);
+      first.step({.learning_rate = 0.1});
+      second.step({.learning_rate = 0.1});
+    }
+    EXPECT_TRUE(one.detach().equal(two.detach()));
+  }
+}
+
+TEST(Updater, AveragesAsPyTorchDoesAndLendsTheAverage) {
+  const torch::Tensor weight = first_weight();
+  const auto make = [](const torch::Tensor& w) {
+    return Updater({.optimizer = std::make_unique<FusedOptimizer>(NamedTensors{{"w", w}}, Optimizer::Options{}),
+                    .scaler = nullptr,
+                    .average = std::make_unique<WeightAverage>(NamedTensors{{"w", w}}, 0.9)});
+  };
+  Updater updater = make(weight);
+  EXPECT_EQ(updater.use_average(), nullptr);
+  const torch::Tensor expected = reference().at("average");
+  for (int t = 0; t < 20; ++t) {
+    torch::Tensor(weight).mutable_grad() = gradient(t);
+    updater.step({.learning_rate = 0.1});
+    const torch::Tensor own = weight.detach().clone();
+    {
+      const auto lent = updater.use_average();
+      EXPECT_TRUE(torch::allclose(weight.detach(), expected[t], 1e-6, 1e-6)) << t;
+    }
+    EXPECT_TRUE(weight.detach().equal(own));
+  }
+  // The average is part of the state.
+  std::map<std::string, torch::Tensor> state;
+  for (const auto& [name, tensor] : updater.state()) state[name] = tensor.clone();
+  const torch::Tensor other = weight.detach().clone().requires_grad_(true);
+  Updater resumed = make(other);
+  resumed.load_state(state);
+  const auto lent = resumed.use_average();
+  EXPECT_TRUE(torch::allclose(other.detach(), expected[19], 1e-6, 1e-6));
 }
 
 TEST(Optimizer, AdamWDoesNotDecayBiases) {
   const torch::Tensor bias = torch::ones({4}).requires_grad_(true);
   const torch::Tensor weight = torch::ones({2, 2}).requires_grad_(true);
-  Optimizer optimizer({{"bias", bias}, {"weight", weight}}, {.name = "AdamW", .weight_decay = 0.5, .clip_norm = {}});
+  FusedOptimizer optimizer({{"bias", bias}, {"weight", weight}}, {.name = "AdamW", .weight_decay = 0.5});
   torch::Tensor(bias).mutable_grad() = torch::zeros({4});
   torch::Tensor(weight).mutable_grad() = torch::zeros({2, 2});
-  optimizer.step(0.1);
+  optimizer.step({.learning_rate = 0.1});
   EXPECT_TRUE(bias.detach().equal(torch::ones({4})));
   EXPECT_TRUE(torch::allclose(weight.detach(), torch::full({2, 2}, 0.95)));
 }
@@ -139,60 +265,64 @@ TEST(Optimizer, LayoutOfTheGradientDoesNotMatter) {
   const torch::Tensor plain = start.clone().requires_grad_(true);
   const torch::Tensor last = start.contiguous(torch::MemoryFormat::ChannelsLast).clone().requires_grad_(true);
   ASSERT_NE(plain.strides(), last.strides());
-  Optimizer one({{"w", plain}}, {.name = "Adam", .clip_norm = {}});
-  Optimizer two({{"w", last}}, {.name = "Adam", .clip_norm = {}});
+  FusedOptimizer one({{"w", plain}}, {.name = "Adam"});
+  FusedOptimizer two({{"w", last}}, {.name = "Adam"});
   for (int i = 0; i < 3; ++i) {
     torch::Tensor(plain).mutable_grad() = grad.clone();
     torch::Tensor(last).mutable_grad() = grad.clone();
-    one.step(0.1);
-    two.step(0.1);
+    one.step({.learning_rate = 0.1});
+    two.step({.learning_rate = 0.1});
   }
   EXPECT_TRUE(plain.detach().equal(last.detach()));
 }
 
 TEST(Optimizer, ClippingReportsTheNormAndRefusesNonFiniteBeforeAnyChange) {
   const torch::Tensor weight = torch::ones({40000}).requires_grad_(true);  // several pieces
-  Optimizer optimizer({{"w", weight}}, {.name = "SGD", .clip_norm = 1.0});
+  FusedOptimizer optimizer({{"w", weight}}, {.name = "SGD", .clip_norm = 1.0});
   torch::Tensor(weight).mutable_grad() = torch::full({40000}, 0.5);
-  EXPECT_NEAR(optimizer.step(1.0).value(), 100.0, 1e-9);
+  EXPECT_NEAR(optimizer.step({.learning_rate = 1.0}).gradient_norm.value(), 100.0, 1e-9);
   const torch::Tensor before = weight.detach().clone();
   torch::Tensor bad = torch::zeros({40000});
   bad[39999] = NAN;
   torch::Tensor(weight).mutable_grad() = bad;
-  EXPECT_THROW(optimizer.step(1.0), NonFiniteError);
+  EXPECT_THROW(optimizer.step({.learning_rate = 1.0}), NonFiniteError);
   EXPECT_TRUE(weight.detach().equal(before));
+  EXPECT_TRUE(optimizer.step({.learning_rate = 1.0, .skip_non_finite = true}).skipped);
+  EXPECT_TRUE(weight.detach().equal(before));
+  EXPECT_EQ(optimizer.num_updates(), 1);
 }
 
 TEST(Optimizer, StateGoesOutAndIn) {
   const auto train = [](Optimizer& optimizer, const torch::Tensor& weight, int from, int to) {
     for (int t = from; t < to; ++t) {
       torch::Tensor(weight).mutable_grad() = gradient(t);
-      optimizer.step(0.05);
+      optimizer.step({.learning_rate = 0.05});
     }
   };
-  const Optimizer::Options options{.name = "AdamW", .weight_decay = 0.01, .clip_norm = {}};
+  const Optimizer::Options options{.name = "AdamW", .weight_decay = 0.01};
   const torch::Tensor whole = first_weight();
-  Optimizer uninterrupted({{"w", whole}}, options);
+  FusedOptimizer uninterrupted({{"w", whole}}, options);
   train(uninterrupted, whole, 0, 10);
 
   const torch::Tensor first = first_weight();
-  Optimizer before({{"w", first}}, options);
+  FusedOptimizer before({{"w", first}}, options);
   train(before, first, 0, 4);
   std::map<std::string, torch::Tensor> state;
   for (const auto& [name, tensor] : before.state()) state[name] = tensor.clone();
   const torch::Tensor second = first.detach().clone().requires_grad_(true);
-  Optimizer after({{"w", second}}, options);
-  after.load_state(state, before.num_updates());
+  FusedOptimizer after({{"w", second}}, options);
+  after.load_state(state);
+  EXPECT_EQ(after.num_updates(), 4);
   train(after, second, 4, 10);
   EXPECT_TRUE(second.detach().equal(whole.detach()));
 
   state.erase("moment2.w");
-  EXPECT_THROW(after.load_state(state, 4), DataError);
+  EXPECT_THROW(after.load_state(state), DataError);
   state["moment2.w"] = torch::zeros({3});
-  EXPECT_THROW(after.load_state(state, 4), DataError);
+  EXPECT_THROW(after.load_state(state), DataError);
 }
 
-TEST(Optimizer, RefusesAnUnknownName) { EXPECT_THROW(Optimizer({}, {.name = "Adamw", .clip_norm = {}}), ConfigError); }
+TEST(Optimizer, RefusesAnUnknownName) { EXPECT_THROW(FusedOptimizer({}, {.name = "Adamw"}), ConfigError); }
 
 }  // namespace
 }  // namespace assay

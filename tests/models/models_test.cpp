@@ -102,13 +102,56 @@ TEST_P(EveryModel, AgreesWithItsTwin) {
   for (int64_t i = 0; i < kBatches; ++i) {
     const torch::Tensor loss = module->training_step(batch(i));
     module->backward(loss);
-    optimizer->step(0.05);
+    optimizer->step({.learning_rate = 0.05});
     optimizer->clear_grad();
     const double expected = twin.at("losses")[i].item<double>();
     EXPECT_NEAR(loss.item<double>(), expected, 1e-4 * expected) << "step " << i;
   }
   for (const auto& [name, tensor] : state_of(module->model())) {
     EXPECT_LT(relative_difference(tensor.detach(), twin.at("trained." + name)), 1e-3) << name;
+  }
+}
+
+// The first loss in every precision is that of float64, as exactly as the precision allows, and so are the gradients.
+TEST_P(EveryModel, ComputesInEveryPrecision) {
+  struct Result {
+    double loss;
+    double gradient_norm;
+  };
+  const auto measure = [&](const PrecisionOptions& options) {
+    const auto module = default_model(GetParam());
+    const Images data = random_images(*module);
+    const Precision precision(options);
+    precision.place(module->model());
+    module->model().train();
+    std::unique_ptr<LowPrecisionWeights> low;
+    if (options.low_weights) low = Adapter().model_to_fp16(module->model(), *options.mixed);
+    const auto swap = low ? low->use() : nullptr;
+    const Batch batch = precision.place(module->pretreating_batch({{data.image[0].clone(), data.label[0]}, kBatch}));
+    torch::Tensor loss;
+    {
+      const auto scope = precision.autocast();
+      loss = module->training_step(batch);
+    }
+    module->backward(loss * 128.0);
+    double squares = 0;
+    for (const auto& item : module->model().named_parameters()) {
+      EXPECT_TRUE(item.value().grad().defined()) << item.key();
+      squares += item.value().grad().to(torch::kDouble).square().sum().item<double>();
+    }
+    return Result{loss.item<double>(), std::sqrt(squares)};
+  };
+  const Result exact = measure({.dtype = torch::kDouble});
+  const auto expect = [&](const PrecisionOptions& options, double tolerance) {
+    const Result found = measure(options);
+    const std::string name = precision_name(options) + (options.low_weights ? " O2" : "");
+    EXPECT_NEAR(found.loss, exact.loss, tolerance * exact.loss) << name;
+    EXPECT_NEAR(found.gradient_norm, exact.gradient_norm, 5 * tolerance * exact.gradient_norm) << name;
+  };
+  expect({}, 1e-5);
+  for (const bool low_weights : {false, true}) {
+    expect({.mixed = torch::kBFloat16, .low_weights = low_weights}, 0.02);
+    expect({.mixed = torch::kHalf, .low_weights = low_weights}, 0.003);
   }
 }
 

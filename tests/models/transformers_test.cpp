@@ -114,7 +114,7 @@ void expect_twin(const TransformerCase& c) {
   for (int64_t i = 0; i < kLanguageBatches; ++i) {
     const torch::Tensor loss = module.training_step(batch_of(c, i));
     module.backward(loss);
-    optimizer->step(0.05);
+    optimizer->step({.learning_rate = 0.05});
     optimizer->clear_grad();
     const double expected = twin.at("losses")[i].item<double>();
     EXPECT_NEAR(loss.item<double>(), expected, 1e-4 * expected) << "step " << i;

@@ -1,0 +1,65 @@
+// The update rules, each one pass over all parameters at once (LAMB: two), spread over the compute threads.
+//
+// g gradient, w weight, l rate, d weight decay, all per element; g' = g + d * w:
+//   SGD       w -= l * g'
+//   Momentum  v = mu * v + g';  w -= l * v      (with nesterov: w -= l * (g' + mu * v))
+//   Adagrad   s = s + g'^2;  w -= l * g' / (sqrt(s) + eps)
+//   Adam      m = b1 * m + (1 - b1) * g';  s = b2 * s + (1 - b2) * g'^2;
+//             w -= l * (m / (1 - b1^t)) / (sqrt(s / (1 - b2^t)) + eps)
+//   AdamW     w -= l * d * w, then Adam with g
+//   LAMB      m, s as Adam with g;  r = (m / (1 - b1^t)) / (sqrt(s / (1 - b2^t)) + eps) + d * w;
+//             w -= l * |w| / |r| * r      (norms over the whole parameter; ratio 1 when one of them is 0)
+// d is 0 for parameters that are not decayed, see Optimizer::Options::no_decay.
+#pragma once
+
+#include "engine/optimizer.h"
+#include "engine/update_kernels.h"
+
+namespace assay {
+
+class FusedOptimizer final : public Optimizer {
+ public:
+  // Keeps the parameters, which must be dense, on the CPU and all float32 or all float64. Gradients may be of a lower
+  // precision than their parameter. Throws ConfigError for an unknown rule, and for a part of no_decay that no name
+  // has.
+  FusedOptimizer(NamedTensors parameters, const Options& options);
+
+  Outcome step(const Update& update) override;
+  void clear_grad() override;
+  int64_t num_updates() const override { return num_updates_; }
+  // "num_updates", and "momentum.<parameter>", "moment1.<parameter>", "moment2.<parameter>", "squares.<parameter>".
+  NamedTensors state() const override;
+  void load_state(const std::map<std::string, torch::Tensor>& state) override;
+
+ private:
+  struct Slot {
+    std::string name;
+    torch::Tensor weight;
+    torch::Tensor first;   // same layout as the weight
+    torch::Tensor second;  // same layout as the weight
+    bool decays = true;
+  };
+  // A part of one parameter that one thread updates.
+  struct Piece {
+    const Slot* slot;
+    torch::Tensor gradient;
+    int64_t begin;
+    int64_t count;
+  };
+  std::vector<Piece> pieces();
+  template <typename T>
+  double gradient_norm(const std::vector<Piece>& pieces) const;
+  template <typename T>
+  Outcome step_as(const Update& update);
+  template <typename T>
+  void pass(UpdateRule rule, const std::vector<Piece>& pieces, const UpdateFactors<T>& factors,
+            const std::vector<double>& ratios, std::vector<UpdateNorms>* norms);
+  template <typename T>
+  void update_lamb(const std::vector<Piece>& pieces, const UpdateFactors<T>& factors);
+
+  Options options_;
+  std::vector<Slot> slots_;
+  int64_t num_updates_ = 0;
+};
+
+}  // namespace assay

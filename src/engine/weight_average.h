@@ -1,0 +1,31 @@
+// An exponential moving average of the weights: a = decay * a + (1 - decay) * w after every update; the first update
+// sets a = w, as PyTorch's AveragedModel does. Evaluations and the final weights of a run use the average, training
+// does not.
+#pragma once
+
+#include <memory>
+
+#include "engine/optimizer.h"
+#include "engine/weight_swap.h"
+
+namespace assay {
+
+class WeightAverage {
+ public:
+  WeightAverage(NamedTensors parameters, double decay);  // keeps the parameters
+
+  // After each update; `num_updates` counts this one.
+  void update(int64_t num_updates);
+  // The parameters hold the average as long as the result lives.
+  std::unique_ptr<WeightSwap> use() const;
+
+  NamedTensors state() const;  // "ema.<parameter>"
+  void load_state(const std::map<std::string, torch::Tensor>& state);
+
+ private:
+  NamedTensors parameters_;
+  std::vector<torch::Tensor> averages_;
+  double decay_;
+};
+
+}  // namespace assay
