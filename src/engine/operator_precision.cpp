@@ -230,9 +230,18 @@ bool any_half(const OperatorHandle& op, Stack& stack) {
   return found;
 }
 
+// A sparse gradient, which embeddings may ask for, cannot go back through a conversion.
+void make_gradients_dense(const OperatorHandle& op, Stack& stack) {
+  const std::vector<c10::Argument>& arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() == "sparse") stack[stack.size() - arguments.size() + i] = false;
+  }
+}
+
 void run_in_widest(const OperatorHandle& op, Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastCPU);
   if (!any_half(op, *stack)) return op.callBoxed(stack);
+  make_gradients_dense(op, *stack);
   const bool to_half = result_is_half(op, *stack);
   change_tensors(*stack, op.schema().arguments().size(), widen_half);
   op.callBoxed(stack);

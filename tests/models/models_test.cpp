@@ -14,6 +14,7 @@
 #include "engine/tensor_file.h"
 #include "models/registry.h"
 #include "models/twolayer/model.h"
+#include "precision_check.h"
 
 namespace assay {
 namespace {
@@ -112,47 +113,12 @@ TEST_P(EveryModel, AgreesWithItsTwin) {
   }
 }
 
-// The first loss in every precision is that of float64, as exactly as the precision allows, and so are the gradients.
 TEST_P(EveryModel, ComputesInEveryPrecision) {
-  struct Result {
-    double loss;
-    double gradient_norm;
-  };
-  const auto measure = [&](const PrecisionOptions& options) {
-    const auto module = default_model(GetParam());
+  expect_every_precision([&] {
+    std::unique_ptr<Module> module = default_model(GetParam());
     const Images data = random_images(*module);
-    const Precision precision(options);
-    precision.place(module->model());
-    module->model().train();
-    std::unique_ptr<LowPrecisionWeights> low;
-    if (options.low_weights) low = Adapter().model_to_fp16(module->model(), *options.mixed);
-    const auto swap = low ? low->use() : nullptr;
-    const Batch batch = precision.place(module->pretreating_batch({{data.image[0].clone(), data.label[0]}, kBatch}));
-    torch::Tensor loss;
-    {
-      const auto scope = precision.autocast();
-      loss = module->training_step(batch);
-    }
-    module->backward(loss * 128.0);
-    double squares = 0;
-    for (const auto& item : module->model().named_parameters()) {
-      EXPECT_TRUE(item.value().grad().defined()) << item.key();
-      squares += item.value().grad().to(torch::kDouble).square().sum().item<double>();
-    }
-    return Result{loss.item<double>(), std::sqrt(squares)};
-  };
-  const Result exact = measure({.dtype = torch::kDouble});
-  const auto expect = [&](const PrecisionOptions& options, double tolerance) {
-    const Result found = measure(options);
-    const std::string name = precision_name(options) + (options.low_weights ? " O2" : "");
-    EXPECT_NEAR(found.loss, exact.loss, tolerance * exact.loss) << name;
-    EXPECT_NEAR(found.gradient_norm, exact.gradient_norm, 5 * tolerance * exact.gradient_norm) << name;
-  };
-  expect({}, 1e-5);
-  for (const bool low_weights : {false, true}) {
-    expect({.mixed = torch::kBFloat16, .low_weights = low_weights}, 0.02);
-    expect({.mixed = torch::kHalf, .low_weights = low_weights}, 0.003);
-  }
+    return std::pair(std::move(module), Batch{{data.image[0].clone(), data.label[0]}, kBatch});
+  });
 }
 
 TEST_P(EveryModel, SameSeedSameWeights) {

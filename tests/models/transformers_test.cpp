@@ -10,6 +10,7 @@
 #include "models/bert/model.h"
 #include "models/gpt/model.h"
 #include "models/registry.h"
+#include "precision_check.h"
 
 namespace assay {
 namespace {
@@ -123,6 +124,16 @@ void expect_twin(const TransformerCase& c) {
 
 TEST(Transformers, GptAgreesWithItsTwin) { expect_twin(gpt_case()); }
 TEST(Transformers, BertAgreesWithItsTwin) { expect_twin(bert_case()); }
+
+TEST(Transformers, ComputeInEveryPrecision) {
+  for (const auto make_case : {gpt_case, bert_case}) {
+    expect_every_precision([&] {
+      TransformerCase c = make_case();
+      Batch batch = batch_of(c, 0);
+      return std::pair(std::move(c.module), std::move(batch));
+    });
+  }
+}
 
 // The loss of training and that of evaluation are two ways to the same number.
 TEST(Transformers, TrainingAndEvaluationHaveOneLoss) {
