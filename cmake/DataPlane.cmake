@@ -17,6 +17,8 @@ add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
 target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} gomp ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
+# libtorch was built with NDEBUG, and some of its classes have more members without it.
+target_compile_definitions(assay_data_plane PUBLIC NDEBUG)
 # -Wno-psabi: vectors go between functions that are always inlined, so how a call would pass them does not matter.
 target_compile_options(assay_data_plane PRIVATE -fno-math-errno -Wno-psabi)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)

@@ -10,7 +10,7 @@ constexpr int64_t kWide = 128;  // elements of a wide row: enough independent ad
 // Few pieces, since their sums are put together by one thread; several for each of many threads all the same.
 constexpr int64_t kMaxPieces = 64;
 constexpr int64_t kMinPieceSize = 4096;  // elements; less is not worth a thread's while
-constexpr int64_t kBlock = 64;  // wide rows summed before their sum is added to the whole: keeps rounding small
+constexpr int64_t kSumBlock = 64;  // wide rows summed before their sum is added to the whole: keeps rounding small
 
 // How many rows make a wide row. A power of two, so that pieces are whole numbers of them.
 constexpr int64_t rows_per_wide(int64_t channels) {
@@ -49,7 +49,7 @@ template <typename T>
   for (int64_t c = 0; c < p.channels; ++c) center[c] /= static_cast<T>(count);
 }
 
-// Sums of up to kBlock wide rows at a time, added up in `sum` and `product`, which hold a wide row each.
+// Sums of up to kSumBlock wide rows at a time, added up in `sum` and `product`, which hold a wide row each.
 template <typename T>
 struct WideSums {
   T sum[kMaxNormChannels];
@@ -62,7 +62,7 @@ struct WideSums {
     for (T* values : {sum, product, block_sum, block_product}) std::fill(values, values + width, T(0));
   }
   [[gnu::always_inline]] void row_done() {
-    if (++in_block == kBlock) flush();
+    if (++in_block == kSumBlock) flush();
   }
   [[gnu::always_inline]] void flush() {
     for (int64_t i = 0; i < width; ++i) {
