@@ -57,14 +57,15 @@ struct Saved final : torch::CustomClassHolder {
 // parameters.
 class Recompute : public torch::autograd::Function<Recompute> {
  public:
-  static torch::Tensor forward(AutogradContext* context, const RecomputedPart& part, const torch::Tensor& /*anchor*/,
+  static variable_list forward(AutogradContext* context, const RecomputedPart& part, const torch::Tensor& /*anchor*/,
                                at::TensorList inputs) {
     auto saved = c10::make_intrusive<Saved>();
     saved->part = part;
-    const torch::Tensor output = part(inputs.vec());
+    variable_list outputs = part(inputs.vec());
     context->saved_data["part"] = c10::IValue::make_capsule(std::move(saved));
     context->save_for_backward(inputs.vec());
-    return output;
+    context->set_materialize_grads(false);
+    return outputs;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -73,12 +74,18 @@ class Recompute : public torch::autograd::Function<Recompute> {
     for (const torch::Tensor& input : context->get_saved_variables()) {
       inputs.push_back(input.detach().set_requires_grad(input.requires_grad()));
     }
-    torch::Tensor output;
+    variable_list outputs;
     saved->surroundings.with([&] {
       const torch::AutoGradMode enable(true);
-      output = saved->part(inputs);
+      outputs = saved->part(inputs);
     });
-    torch::autograd::backward({output}, {gradients[0]});
+    variable_list used, used_gradients;  // an output that nobody used has no gradient
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!gradients[i].defined() || !outputs[i].requires_grad()) continue;
+      used.push_back(outputs[i]);
+      used_gradients.push_back(gradients[i]);
+    }
+    torch::autograd::backward(used, used_gradients);
     variable_list result = {torch::Tensor(), torch::Tensor()};  // part, anchor
     for (const torch::Tensor& input : inputs) result.push_back(input.requires_grad() ? input.grad() : torch::Tensor());
     return result;
@@ -87,7 +94,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
 
 }  // namespace
 
-torch::Tensor recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs) {
+std::vector<torch::Tensor> recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs) {
   if (!torch::GradMode::is_enabled()) return part(inputs);
   return Recompute::apply(part, torch::zeros({0}, torch::TensorOptions().requires_grad(true)), at::TensorList(inputs));
 }

@@ -9,11 +9,11 @@
 
 namespace assay {
 
-using RecomputedPart = std::function<torch::Tensor(const std::vector<torch::Tensor>&)>;
+using RecomputedPart = std::function<std::vector<torch::Tensor>(const std::vector<torch::Tensor>&)>;
 
 // part(inputs), which must depend on nothing but its inputs, parameters and the random generator. Inputs may be
 // integers or need no gradient. What the part changes in passing, such as statistics of batch normalisation, changes
 // twice: use it for parts that change nothing. Without gradients (evaluation, export) it is a plain call.
-torch::Tensor recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs);
+std::vector<torch::Tensor> recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs);
 
 }  // namespace assay

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "device/allocator.h"
 #include "device/blas.h"
 #include "device/cpu.h"

@@ -174,6 +174,44 @@ TEST(Transformers, DropoutFollowsTheGenerator) {
   EXPECT_EQ(loss(1), loss(2));
 }
 
+// What is computed again is bitwise what was computed first, dropout included.
+template <typename ModuleOf, typename OptionsOf>
+void expect_recompute_changes_nothing(OptionsOf options, const TransformerCase& data) {
+  options.hidden_dropout_prob = options.attention_probs_dropout_prob = 0.2;
+  const auto gradients = [&](Recomputes what) {
+    options.recomputes = what;
+    ModuleOf module(options);
+    torch::manual_seed(2);
+    module.init();
+    const torch::Tensor loss = module.training_step(batch_of(data, 0));
+    module.backward(loss);
+    std::map<std::string, torch::Tensor> all = {{"loss", loss.detach()}, {"next random number", torch::rand({1})}};
+    for (const auto& item : module.model().named_parameters()) all[item.key()] = item.value().grad().to_dense();
+    return all;
+  };
+  const auto plain = gradients(Recomputes::Nothing);
+  for (const Recomputes what : {Recomputes::Attention, Recomputes::Blocks}) {
+    for (const auto& [name, value] : gradients(what)) EXPECT_TRUE(torch::equal(value, plain.at(name))) << name;
+  }
+}
+
+TEST(Transformers, RecomputeChangesNothing) {
+  expect_recompute_changes_nothing<gpt::Gpt>(small_gpt(), gpt_case());
+  expect_recompute_changes_nothing<bert::Bert>(small_bert(), bert_case());
+}
+
+TEST(Transformers, RecomputeByFleetXNames) {
+  const auto read = [](const Json& section) {
+    Reader reader(section, "Model");
+    return gpt::read_options(reader).recomputes;
+  };
+  EXPECT_EQ(read(Json::object()), Recomputes::Nothing);
+  EXPECT_EQ(read({{"use_recompute", true}}), Recomputes::Blocks);
+  EXPECT_EQ(read({{"use_recompute", true}, {"recompute_granularity", "full_attn"}}), Recomputes::Attention);
+  EXPECT_EQ(read({{"use_recompute", true}, {"recompute_granularity", "core_attn"}}), Recomputes::Nothing);
+  EXPECT_THROW(read({{"recompute_granularity", "half"}}), ConfigError);
+}
+
 TEST(Transformers, HaveThePublishedSizes) {
   gpt::Gpt gpt_base{gpt::Options{}};
   gpt_base.init();

@@ -18,10 +18,13 @@ struct Part {
   torch::nn::Linear first{16, 64};
   torch::nn::Linear second{64, 16};
   int calls = 0;
-  torch::Tensor operator()(const std::vector<torch::Tensor>& inputs) {
+  // The second output is for nobody.
+  std::vector<torch::Tensor> operator()(const std::vector<torch::Tensor>& inputs) {
     ++calls;
     const torch::Tensor hidden = first->forward(inputs.at(0)).relu();
-    return second->forward(torch::nn::functional::dropout(hidden, torch::nn::functional::DropoutFuncOptions().p(0.3)));
+    const torch::Tensor kept =
+        torch::nn::functional::dropout(hidden, torch::nn::functional::DropoutFuncOptions().p(0.3));
+    return {second->forward(kept), kept.exp()};
   }
   std::vector<torch::Tensor> gradients() const {
     return {first->weight.grad(), first->bias.grad(), second->weight.grad(), second->bias.grad()};
@@ -39,7 +42,7 @@ Outcome run(bool again, bool input_needs_gradient = true) {
   Part part;
   torch::Tensor x = torch::randn({8, 16}).set_requires_grad(input_needs_gradient);
   const RecomputedPart body = [&](const std::vector<torch::Tensor>& inputs) { return part(inputs); };
-  const torch::Tensor y = again ? recompute(body, {x}) : body({x});
+  const torch::Tensor y = (again ? recompute(body, {x}) : body({x})).at(0);
   const torch::Tensor after = torch::dropout(y, 0.5, true);  // randomness between both passes
   after.square().sum().backward();
   return {y.detach(), x.grad(), torch::rand({4}), part.gradients(), part.calls};
@@ -70,9 +73,10 @@ TEST(Recompute, TakesIntegerInputs) {
   torch::nn::Embedding table(10, 4);
   const torch::Tensor ids = torch::tensor({1, 2, 2});
   const torch::Tensor scale = torch::ones({4}).set_requires_grad(true);
-  recompute([&](const std::vector<torch::Tensor>& in) { return table->forward(in[0]) * in[1]; }, {ids, scale})
-      .sum()
-      .backward();
+  const RecomputedPart part = [&](const std::vector<torch::Tensor>& in) {
+    return std::vector<torch::Tensor>{table->forward(in[0]) * in[1]};
+  };
+  recompute(part, {ids, scale}).at(0).sum().backward();
   EXPECT_EQ(table->weight.grad()[2].sum().item<float>(), 8.0f);  // two occurrences, four columns
   EXPECT_TRUE(scale.grad().defined());
 }
@@ -84,12 +88,14 @@ TEST(Recompute, NestsAndKeepsAutocast) {
   const RecomputedPart inner = [&](const std::vector<torch::Tensor>& in) {
     const torch::Tensor y = layer->forward(in[0]);
     types.push_back(y.scalar_type());
-    return y;
+    return std::vector<torch::Tensor>{y};
   };
-  const RecomputedPart outer = [&](const std::vector<torch::Tensor>& in) { return recompute(inner, in).relu(); };
+  const RecomputedPart outer = [&](const std::vector<torch::Tensor>& in) {
+    return std::vector<torch::Tensor>{recompute(inner, in).at(0).relu()};
+  };
   at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
   at::autocast::set_cpu_enabled(true);
-  const torch::Tensor y = recompute(outer, {torch::randn({2, 4})});
+  const torch::Tensor y = recompute(outer, {torch::randn({2, 4})}).at(0);
   at::autocast::set_cpu_enabled(false);
   y.to(torch::kFloat).sum().backward();
   EXPECT_EQ(types, std::vector<torch::ScalarType>(3, torch::kBFloat16));
@@ -104,10 +110,10 @@ TEST(Recompute, KeepsNoActivationsOfThePart) {
     const RecomputedPart deep = [](const std::vector<torch::Tensor>& in) {
       torch::Tensor y = in[0];
       for (int i = 0; i < 16; ++i) y = y.sigmoid();
-      return y;
+      return std::vector<torch::Tensor>{y};
     };
     const int64_t before = allocator_stats().in_use_bytes;
-    const torch::Tensor y = again ? recompute(deep, {x}) : deep({x});
+    const auto y = again ? recompute(deep, {x}) : deep({x});
     return allocator_stats().in_use_bytes - before;
   };
   const int64_t one = int64_t{64} * 1024 * 4;
@@ -119,7 +125,7 @@ TEST(Recompute, IsAPlainCallWithoutGradients) {
   const torch::NoGradGuard guard;
   Part part;
   const torch::Tensor y =
-      recompute([&](const std::vector<torch::Tensor>& in) { return part(in); }, {torch::randn({2, 16})});
+      recompute([&](const std::vector<torch::Tensor>& in) { return part(in); }, {torch::randn({2, 16})}).at(0);
   EXPECT_EQ(part.calls, 1);
   EXPECT_FALSE(y.requires_grad());
 }

@@ -7,6 +7,7 @@
 #include "nn/attention.h"
 #include "nn/bias_gelu.h"
 #include "nn/linear_cross_entropy.h"
+#include "nn/recompute.h"
 
 namespace assay::bert {
 
@@ -68,17 +69,28 @@ torch::Tensor Encoder::hidden(const Sequences& inputs) {
                                  .causal = false,
                                  .key_mask = inputs.mask.ne(0),
                                  .dropout = is_training() ? options_.attention_probs_dropout_prob : 0};
-  for (const Block& b : blocks_) {
-    const torch::Tensor seen = attention(linear3(x, b.query.weight, b.key.weight, b.value.weight),
-                                         torch::cat({b.query.bias, b.key.bias, b.value.bias}), attends);
-    x = residual_norm(x, {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout},
-                      b.attention_norm)
-            .normed;
-    const torch::Tensor wide = linear(x, b.feed.weight, kLayout);
-    const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Erf, b.feed_out.weight, kLayout);
-    x = residual_norm(x, {fed, b.feed_out.bias, dropout}, b.feed_norm).normed;
+  for (const Block& block : blocks_) {
+    const auto run = [this, &block, attends](const TensorList& in) {
+      return TensorList{run_block(block, in[0], attends)};
+    };
+    x = (options_.recomputes == Recomputes::Blocks ? recompute(run, {x}) : run({x}))[0];
   }
   return x;
+}
+
+torch::Tensor Encoder::run_block(const Block& b, const torch::Tensor& x, const AttentionOptions& attends) const {
+  const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
+  const auto attend = [&b, attends](const TensorList& in) {
+    return TensorList{attention(linear3(in[0], b.query.weight, b.key.weight, b.value.weight),
+                                torch::cat({b.query.bias, b.key.bias, b.value.bias}), attends)};
+  };
+  const torch::Tensor seen = (options_.recomputes == Recomputes::Attention ? recompute(attend, {x}) : attend({x}))[0];
+  const torch::Tensor middle =
+      residual_norm(x, {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout}, b.attention_norm)
+          .normed;
+  const torch::Tensor wide = linear(middle, b.feed.weight, kLayout);
+  const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Erf, b.feed_out.weight, kLayout);
+  return residual_norm(middle, {fed, b.feed_out.bias, dropout}, b.feed_norm).normed;
 }
 
 torch::Tensor Encoder::transformed(const torch::Tensor& rows) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include "engine/module.h"
+#include "models/transformer_options.h"
+#include "nn/attention.h"
 #include "nn/transformer_parts.h"
 
 namespace assay::bert {
@@ -22,6 +24,7 @@ struct Options {
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   double initializer_range = 0.02;  // standard deviation of new weights
+  Recomputes recomputes = Recomputes::Nothing;
 };
 
 // What the network reads, all [B, T] int64: tokens, the segment each belongs to, and 1 for tokens, 0 for padding.
@@ -44,7 +47,8 @@ class Encoder final : public Network {
     LayerNormWeights attention_norm, feed_norm;
   };
   Block make_block(PartMaker& make, const std::string& path);
-  torch::Tensor hidden(const Sequences& inputs);           // [B, T, D]
+  torch::Tensor hidden(const Sequences& inputs);  // [B, T, D]
+  torch::Tensor run_block(const Block& block, const torch::Tensor& x, const AttentionOptions& attends) const;
   torch::Tensor transformed(const torch::Tensor& rows);    // what the language head does before its last layer
   torch::Tensor next_logits(const torch::Tensor& hidden);  // [B, 2]
 

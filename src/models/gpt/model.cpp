@@ -21,6 +21,7 @@ Options read_options(Reader& section) {
       share_option(section, "attention_probs_dropout_prob", o.attention_probs_dropout_prob);
   o.initializer_range = section.get_double("initializer_range", o.initializer_range);
   if (!(o.initializer_range > 0)) section.fail("initializer_range", "must be above 0");
+  o.recomputes = recompute_option(section);
   section.finish();
   return o;
 }

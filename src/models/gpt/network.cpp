@@ -8,6 +8,7 @@
 #include "nn/attention.h"
 #include "nn/bias_gelu.h"
 #include "nn/linear_cross_entropy.h"
+#include "nn/recompute.h"
 
 namespace assay::gpt {
 
@@ -43,31 +44,41 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
   const int64_t length = tokens.size(1);
   ASSAY_CHECK(length <= options_.max_position_embeddings,
               fmt::format("a sequence of {} tokens; the model has {} positions", length, positions_.size(0)));
-  const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
   // The table is the last layer too, whose dense gradient takes in this sparse one; dense ones would be two passes over
   // all of it.
   const torch::Tensor embedded = torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
                                                   /*sparse=*/is_training());
-  torch::Tensor x = torch::dropout(embedded + positions_.narrow(0, 0, length), dropout, dropout > 0);
-  torch::Tensor normed = layer_norm(x, blocks_.front().ln_1);
-  const AttentionOptions attends{.num_heads = options_.num_attention_heads,
+  const torch::Tensor x = torch::dropout(embedded + positions_.narrow(0, 0, length), dropout(), dropout() > 0);
+  TensorList stream = {x, layer_norm(x, blocks_.front().ln_1)};
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const auto run = [this, i](const TensorList& inputs) { return run_block(i, inputs); };
+    stream = options_.recomputes == Recomputes::Blocks ? recompute(run, stream) : run(stream);
+  }
+  return stream[1];
+}
+
+torch::Tensor Transformer::attend(const Block& block, const torch::Tensor& normed) const {
+  const AttentionOptions options{.num_heads = options_.num_attention_heads,
                                  .causal = true,
                                  .key_mask = {},
                                  .dropout = is_training() ? options_.attention_probs_dropout_prob : 0};
-  // Each addition to the residual stream goes with the normalisation behind it, which may be the next block's.
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const Block& b = blocks_[i];
-    const torch::Tensor seen = attention(linear(normed, b.attention.weight, kLayout), b.attention.bias, attends);
-    const ResidualNorm middle =
-        residual_norm(x, {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout}, b.ln_2);
-    const torch::Tensor wide = linear(middle.normed, b.feed.weight, kLayout);
-    const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Tanh, b.feed_out.weight, kLayout);
-    const ResidualNorm end = residual_norm(middle.sum, {fed, b.feed_out.bias, dropout},
-                                           i + 1 < blocks_.size() ? blocks_[i + 1].ln_1 : ln_f_);
-    x = end.sum;
-    normed = end.normed;
-  }
-  return normed;
+  const auto run = [&block, options](const TensorList& inputs) {
+    return TensorList{attention(linear(inputs[0], block.attention.weight, kLayout), block.attention.bias, options)};
+  };
+  return (options_.recomputes == Recomputes::Attention ? recompute(run, {normed}) : run({normed}))[0];
+}
+
+// Each addition to the residual stream goes with the normalisation behind it.
+TensorList Transformer::run_block(size_t index, const TensorList& inputs) const {
+  const Block& b = blocks_[index];
+  const LayerNormWeights& next = index + 1 < blocks_.size() ? blocks_[index + 1].ln_1 : ln_f_;
+  const torch::Tensor seen = attend(b, inputs[1]);
+  const ResidualNorm middle = residual_norm(
+      inputs[0], {linear(seen, b.attention_out.weight, kLayout), b.attention_out.bias, dropout()}, b.ln_2);
+  const torch::Tensor wide = linear(middle.normed, b.feed.weight, kLayout);
+  const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Tanh, b.feed_out.weight, kLayout);
+  const ResidualNorm end = residual_norm(middle.sum, {fed, b.feed_out.bias, dropout()}, next);
+  return {end.sum, end.normed};
 }
 
 torch::Tensor Transformer::forward(const TensorList& inputs) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/module.h"
+#include "models/transformer_options.h"
 #include "nn/transformer_parts.h"
 
 namespace assay::gpt {
@@ -20,6 +21,7 @@ struct Options {
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   double initializer_range = 0.02;  // standard deviation of new weights
+  Recomputes recomputes = Recomputes::Nothing;
 };
 
 class Transformer final : public Network {
@@ -37,6 +39,10 @@ class Transformer final : public Network {
     Affine attention, attention_out, feed, feed_out;
   };
   torch::Tensor hidden(const torch::Tensor& tokens);  // [B, T, D], behind the last normalisation
+  // A block: {residual stream, the same normalised} -> both behind it. The normalisation is the next block's.
+  TensorList run_block(size_t index, const TensorList& inputs) const;
+  torch::Tensor attend(const Block& block, const torch::Tensor& normed) const;
+  double dropout() const { return is_training() ? options_.hidden_dropout_prob : 0; }
 
   Options options_;
   torch::Tensor tokens_, positions_;  // embeddings [V, D] and [max_position_embeddings, D]
