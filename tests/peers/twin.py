@@ -22,7 +22,7 @@ def run(make_network, inputs=("image", "label"), num_forward=1, loss_of=classify
     weights = tensor_file.load(os.path.join(folder, "weights.safetensors"))
     data = tensor_file.load(os.path.join(folder, "data.safetensors"))
     batches = list(zip(*(data[name] for name in inputs)))
-    network = make_network().to(images.dtype)
+    network = make_network().to(next(iter(weights.values())).dtype)  # double where the test is
     network.load_state_dict(weights)
     result = {}
 
