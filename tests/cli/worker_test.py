@@ -1,6 +1,7 @@
 """assay-worker as its parent sees it: files, records, exit codes."""
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -380,7 +381,9 @@ class Answers(unittest.TestCase):
         self.assertGreater(info["blas"]["sgemm_gflops"], 0)
         self.assertGreater(info["cpu"]["fma_gflops"], 0)
         models = json.loads(subprocess.run([WORKER, "models"], check=True, capture_output=True).stdout)
-        folders = sorted(entry.name for entry in os.scandir(os.path.join(SOURCE, "src/models")) if entry.is_dir())
+        # Every folder that has an entry to register; gpt and bert are networks without a case so far.
+        folders = sorted(path.parent.name for path in pathlib.Path(SOURCE, "src/models").glob("*/model.cpp")
+                         if "ModelEntry entry()" in path.read_text())
         self.assertEqual(sorted(model["name"] for model in models), folders)
 
 
