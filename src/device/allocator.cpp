@@ -23,7 +23,10 @@ constexpr size_t kAlignment = 64;              // a cache line, and the widest v
 constexpr size_t kHugePage = size_t{2} << 20;  // x86-64
 constexpr size_t kSmallestBlock = 64;
 constexpr size_t kHeader = kAlignment;  // keeps the block's size in front of the data
-constexpr int kKeepBytes = 1 << 30;     // what glibc may keep for itself
+// What glibc keeps when other code, such as oneDNN's scratch memory, frees it: up to a block of 32 MB, the most that it
+// accepts (it ignores more without a word and then maps every block above 128 KB anew).
+constexpr int kLargestKeptBlock = 32 << 20;
+constexpr int kKeepBytes = 1 << 30;
 
 struct BlockHeader {
   size_t size;
@@ -131,9 +134,9 @@ size_t block_size(size_t num_bytes) {
 
 void install_caching_allocator() {
   if (g_installed.exchange(true)) return;
-  ::mallopt(M_MMAP_THRESHOLD, kKeepBytes);
-  ::mallopt(M_TRIM_THRESHOLD, kKeepBytes);
-  ::mallopt(M_TOP_PAD, 64 << 20);
+  const bool accepted = ::mallopt(M_MMAP_THRESHOLD, kLargestKeptBlock) && ::mallopt(M_TRIM_THRESHOLD, kKeepBytes) &&
+                        ::mallopt(M_TOP_PAD, 64 << 20);
+  ASSAY_CHECK(accepted, "the C library refused a setting of its allocator");
   static CachingAllocator allocator;
   c10::SetCPUAllocator(&allocator, /*priority=*/100);
 }

@@ -144,6 +144,37 @@ class Linear1 : public torch::autograd::Function<Linear1> {
   }
 };
 
+class BiasedLinear : public torch::autograd::Function<BiasedLinear> {
+ public:
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
+                               const torch::Tensor& bias) {
+    context->save_for_backward({x, weight});
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape.back() = bias.size(0);
+    torch::Tensor y = bias.expand(shape).contiguous();
+    const LinearSizes s = sizes_of(x, weight, WeightLayout::OutIn);
+    if (x.scalar_type() == torch::kFloat) {
+      add_product<float>(y, x, weight, s);
+    } else {
+      add_product<double>(y, x, weight, s);
+    }
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    variable_list result = linear_gradients(context, gradients[0], WeightLayout::OutIn);
+    result.push_back(context->needs_input_grad(2) ? gradients[0].flatten(0, -2).sum(0) : torch::Tensor());
+    return result;
+  }
+
+ private:
+  template <typename T>
+  static void add_product(const torch::Tensor& y, const torch::Tensor& x, const torch::Tensor& weight,
+                          const LinearSizes& s) {
+    multiply_into<T>({y.data_ptr<T>(), s.out}, {x.data_ptr<T>(), s.in}, {weight.data_ptr<T>(), s.in, true},
+                     {s.rows, s.out, s.in}, true);
+  }
+};
+
 class Linear3 : public torch::autograd::Function<Linear3> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& first,
@@ -168,6 +199,14 @@ torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, Weight
   }
   ASSAY_CHECK(x.size(-1) == weight.size(layout == WeightLayout::OutIn ? 1 : 0), "x and the weight do not fit");
   return Linear1::apply(x.contiguous(), weight, static_cast<int64_t>(layout));
+}
+
+torch::Tensor affine(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
+  if (!torch::GradMode::is_enabled() || !can_fuse({x, weight, bias}) || !weight.is_contiguous()) {
+    return torch::linear(x, weight, bias);
+  }
+  ASSAY_CHECK(x.size(-1) == weight.size(1), "x and the weight do not fit");
+  return BiasedLinear::apply(x.contiguous(), weight, bias);
 }
 
 torch::Tensor linear3(const torch::Tensor& x, const torch::Tensor& first, const torch::Tensor& second,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "nn/fused.h"
 #include "nn/norm_kernels.h"
 
 namespace assay {
@@ -156,8 +157,6 @@ Gradients backward_of(const torch::Tensor& dy, const torch::Tensor& y, const tor
   });
   return out;
 }
-
-bool is_channels_last(const torch::Tensor& x) { return x.is_contiguous(torch::MemoryFormat::ChannelsLast); }
 
 class NormAct : public torch::autograd::Function<NormAct> {
  public:
