@@ -200,7 +200,9 @@ std::filesystem::path find_run(const std::filesystem::path& runs, const std::str
   std::vector<std::string> known;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(runs, ignored)) {
-    if (std::filesystem::exists(entry.path() / "plan.json")) known.push_back(entry.path().filename().string());
+    const std::string run = entry.path().filename().string();
+    // A name with a dot is a run that was never ready: its controller was killed while it made the folder.
+    if (run[0] != '.' && std::filesystem::exists(entry.path() / "plan.json")) known.push_back(run);
   }
   std::sort(known.begin(), known.end());
   if (name == "last" && !known.empty()) return runs / known.back();

@@ -1,7 +1,10 @@
 #include "nn/linear.h"
 
+#include <ATen/Parallel.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <torch/autograd.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "nn/fused.h"
@@ -9,6 +12,8 @@
 namespace assay {
 
 namespace {
+
+constexpr int64_t kProductPart = 48;  // rows or columns that stay together: what oneDNN's kernels take at a time
 
 torch::Tensor as_tensor(const MatrixView<const double>& m, int64_t rows, int64_t columns) {
   auto* data = const_cast<double*>(m.data);  // from_blob takes no other; nothing is written through it
@@ -21,10 +26,21 @@ torch::Tensor as_tensor(const MatrixView<const double>& m, int64_t rows, int64_t
 template <>
 void multiply_into(MatrixView<float> c, MatrixView<const float> a, MatrixView<const float> b, const ProductSize& size,
                    bool add) {
-  const dnnl_status_t status =
-      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', size.rows, size.columns, size.depth, 1.0F, a.data,
-                 a.stride, b.data, b.stride, add ? 1.0F : 0.0F, c.data, c.stride);
-  ASSAY_CHECK(status == dnnl_success, "oneDNN refused a matrix product");
+  // Rows or columns are shared out here, each thread's part a product of its own: faster than oneDNN's way with threads
+  // when the product is small.
+  const bool by_rows = size.rows > size.columns;
+  const int64_t extent = by_rows ? size.rows : size.columns;
+  at::parallel_for(0, (extent + kProductPart - 1) / kProductPart, 1, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kProductPart, count = std::min(extent, end * kProductPart) - first;
+    const float* left = by_rows ? a.data + first * (a.transposed ? 1 : a.stride) : a.data;
+    const float* right = by_rows ? b.data : b.data + first * (b.transposed ? b.stride : 1);
+    float* to = c.data + first * (by_rows ? c.stride : 1);
+    const dnnl_status_t status = dnnl_sgemm(
+        a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', by_rows ? count : size.rows,
+        by_rows ? size.columns : count, size.depth, 1.0F, left, a.stride, right, b.stride, add ? 1.0F : 0.0F, to,
+        c.stride);
+    ASSAY_CHECK(status == dnnl_success, "oneDNN refused a matrix product");
+  });
 }
 
 template <>

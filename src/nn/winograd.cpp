@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nn/fused.h"
 #include "nn/linear.h"
 #include "nn/winograd_kernels.h"
 
@@ -106,8 +107,6 @@ torch::Tensor weight_gradient_of(const torch::Tensor& dy, const torch::Tensor& x
   });
   return dw;
 }
-
-bool is_float(const torch::Tensor& x) { return x.scalar_type() == torch::kFloat; }
 
 }  // namespace
 

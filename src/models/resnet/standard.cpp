@@ -71,12 +71,9 @@ class StandardBlockImpl : public torch::nn::Module {
     if (shortcut_conv_) {
       residual = norm_act(*shortcut_norm_, convolve(*shortcut_conv_, input), {.residual = {}, .relu = false});
     }
-    torch::Tensor x = input;
-    for (size_t i = 0; i < convs_.size(); ++i) {
-      const bool last = i + 1 == convs_.size();
-      x = norm_act(*norms_[i], convolve(*convs_[i], x), {.residual = last ? residual : torch::Tensor(), .relu = true});
-    }
-    return x;
+    torch::Tensor x = convolve(*convs_[0], input);
+    for (size_t i = 1; i < convs_.size(); ++i) x = norm_relu_convolve(*norms_[i - 1], *convs_[i], x);
+    return norm_act(*norms_.back(), x, {.residual = residual, .relu = true});
   }
 
  private:
