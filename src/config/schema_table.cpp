@@ -83,7 +83,8 @@ void add_head(Sections& sections, Keys& keys) {
   add(list("entry", KeyType::StringList, Json::array(), "Command of a case that is not native, as an argument list."));
   add(text("data.name", "", "Name of the data set."));
   add(text("data.layout", "", "How its files are arranged."));
-  add(location(text("data.path", nullptr, "Folder of the data set. FlagPerf: data_dir.")));
+  add(location(text("data.path", nullptr,
+                    "Folder of the data set; null: where `assay data prepare` puts it. FlagPerf: data_dir.")));
   add(required(text("target.metric", "", "Name of the metric.")));
   add(required(number("target.value", 0, -1e300, "Its value.")));
   keys.back().min.reset();
