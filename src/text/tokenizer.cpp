@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "text/byte_bpe.h"
+#include "text/sentence_piece.h"
 #include "text/word_piece.h"
 
 namespace assay {
@@ -64,11 +65,17 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& folder) {
   }
   const bool bpe = fs::exists(folder / "vocab.json") && fs::exists(folder / "merges.txt");
   const bool word_piece = fs::exists(folder / "vocab.txt");
-  if (bpe && word_piece) {
-    throw DataError(fmt::format("{}: files of two tokenizers: vocab.json and vocab.txt", folder.string()));
+  std::vector<fs::path> models;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".model") models.push_back(entry.path());
+  }
+  const size_t kinds = (bpe ? 1 : 0) + (word_piece ? 1 : 0) + models.size();
+  if (kinds > 1) {
+    throw DataError(fmt::format("{}: files of {} tokenizers; leave those of one", folder.string(), kinds));
   }
   if (bpe) return ByteBpe::load(folder);
   if (word_piece) return WordPiece::load(folder);
+  if (!models.empty()) return SentencePiece::load(models[0]);
   throw DataError(
       fmt::format("{}: no tokenizer in it: neither vocab.json and merges.txt (GPT-2), nor vocab.txt (BERT), "
                   "nor a *.model (SentencePiece)",

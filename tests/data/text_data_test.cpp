@@ -9,6 +9,7 @@
 #include "data/masked_language.h"
 #include "data/text_classification.h"
 #include "text/byte_bpe.h"
+#include "text/sentence_piece.h"
 #include "text/word_piece.h"
 
 namespace assay {
@@ -93,6 +94,24 @@ TEST_F(TextDataTest, ClassificationTakesTokenizersWithoutClassTokens) {
   const auto tokenizer = load_tokenizer(options.tokenizer);
   const std::vector<int64_t> row = values_of(data.gather(std::vector<int64_t>{1}, 0).tensors[0]);
   EXPECT_EQ(row[0], tokenizer->encode(kSentences[1])[0]);
+}
+
+// SentencePiece brings a protobuf of its own into a process that has libtorch's.
+TEST_F(TextDataTest, SentencePieceWorksBesideLibtorch) {
+  SentencePieceTrainer trainer;
+  for (int i = 0; i < 50; ++i) {
+    for (const char* sentence : kSentences) trainer.add(sentence);
+  }
+  const auto trained = trainer.train(330);
+  trained->save(folder_.path() / "pieces");
+  const std::string text = std::string(kSentences[3]) + "\xff \n\xe4\xbd\xa0";
+  EXPECT_EQ(trained->decode(trained->encode(text)), text);
+  TextClassification::Options options = classified();
+  options.tokenizer = folder_.path() / "pieces";
+  EXPECT_EQ(TextClassification(options).size(), 20);
+  MaskedLanguage::Options pairs = masked();
+  pairs.tokenizer = options.tokenizer;
+  EXPECT_GE(MaskedLanguage(pairs).size(), 12);
 }
 
 TEST_F(TextDataTest, FaultsInLabelledTextsNameTheLine) {
