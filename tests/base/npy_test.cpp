@@ -122,7 +122,7 @@ TEST(Npz, NumpyReadsWhatIsWritten) {
   EXPECT_EQ(file.read("big").integers("x"), kBig);
 }
 
-// Every prefix, and thousands of changed bytes: an error or the same numbers, since a checksum guards the data; never
+// Every prefix, and many changed bytes: an error or the same numbers, since a checksum guards the data; never
 // a crash, never a huge allocation.
 TEST(Npz, DamageIsNoticed) {
   const TempFolder folder;
@@ -138,7 +138,7 @@ TEST(Npz, DamageIsNoticed) {
       EXPECT_THROW(NpzFile(bad).read("lens").integers("x"), DataError) << size;
     }
     std::mt19937 random(1);
-    for (int round = 0; round < 4000; ++round) {
+    for (int round = 0; round < 1000; ++round) {
       std::string changed = whole;
       const int changes = 1 + static_cast<int>(random() % 4);
       for (int i = 0; i < changes; ++i) changed[random() % changed.size()] = static_cast<char>(random());

@@ -89,7 +89,9 @@ TEST_F(GptDatasetTest, ShuffledSamplesFollowTheDocumentsInAnotherOrder) {
     const auto in = row_of(inputs, i), out = row_of(labels, i);
     for (size_t t = 0; t < 8; ++t) {
       EXPECT_TRUE(out[t] == in[t] + 1 || firsts.count(out[t])) << in[t] << " before " << out[t];
-      if (t < 7) EXPECT_EQ(in[t + 1], out[t]);
+      if (t < 7) {
+        EXPECT_EQ(in[t + 1], out[t]);
+      }
       EXPECT_TRUE(seen.insert(in[t]).second) << "twice: " << in[t];
     }
   }

@@ -46,7 +46,7 @@ TEST(BasicTokens, FollowTheRules) {
   EXPECT_EQ(basic_tokens("ah\xe5\x8d\x9a\xe6\x8e\xa8zz", true), (Words{"ah", "\xe5\x8d\x9a", "\xe6\x8e\xa8", "zz"}));
   EXPECT_EQ(basic_tokens(std::string_view("a\0b\xff\x01\xef\xbf\xbd"
                                           "c",
-                                          8),
+                                          9),
                          true),
             (Words{"abc"}));
   EXPECT_EQ(basic_tokens("a\xc2\xa0"
