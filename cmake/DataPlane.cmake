@@ -16,7 +16,7 @@ endforeach()
 add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
-target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} gomp ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
+target_link_libraries(assay_data_plane PUBLIC assay_config assay_record assay_text ${TORCH_LIBRARIES} gomp ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
 # libtorch was built with NDEBUG, and some of its classes have more members without it.
 target_compile_definitions(assay_data_plane PUBLIC NDEBUG)
 # Without it at::parallel_for, a template in libtorch's headers, runs everything on one thread and says nothing.

@@ -18,6 +18,7 @@ constexpr const char* kExamples = R"(Examples:
   assay resume last                   finish a run that was interrupted or killed
   assay config resnet                 every effective value, and where it comes from
   assay log show runs/.../records.jsonl
+  assay data prepare sotu             fetch a data set; assay data list shows them all
   assay doctor                        is this machine set up right, and if not, what fixes it
 
 Exit codes: 0 all passed, 1 a verdict failed, 2 usage or configuration, 3 nothing was run or measured,
@@ -118,6 +119,7 @@ int run(int argc, char** argv) {
   add_cases_command(app, context);
   add_config_command(app, context);
   add_log_command(app, context);
+  add_data_command(app, context);
   add_doctor_command(app, context);
   add_completion_command(app, context);
   try {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/case.h"
+#include "config/data_home.h"
 #include "config/derive.h"
 #include "config/merge.h"
 #include "config/names.h"
@@ -35,6 +36,7 @@ class Resolver {
       add_layer(std::move(layer));
     }
     check_complete(effective_, *schema_);
+    locate_data();
     if (native_) {
       derive_values(effective_, request_.key.world_size());
       locate_plugin();
@@ -216,6 +218,15 @@ class Resolver {
                       change.after.origin().text(), change.path, change.before.text(), change.after.text(), listed));
     }
     overrides_.push_back({change.path, std::move(change.before), std::move(change.after), allowed});
+  }
+
+  // A data set without a folder is the one that `assay data prepare` makes.
+  void locate_data() {
+    const Value* path = effective_.find("data.path");
+    const Value* name = effective_.find("data.name");
+    if ((path && !path->is_null()) || !name || !name->is_string() || !is_plain_name(name->as_string())) return;
+    effective_.set_path("data.path", Value::string((data_home() / name->as_string()).string(),
+                                                   {kLayerDerived, "where assay data prepare puts it", 0}));
   }
 
   // A library is found relative to the vendor's folder, whoever names it; a name without a folder stays a name.

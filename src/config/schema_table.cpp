@@ -83,7 +83,8 @@ void add_head(Sections& sections, Keys& keys) {
   add(list("entry", KeyType::StringList, Json::array(), "Command of a case that is not native, as an argument list."));
   add(text("data.name", "", "Name of the data set."));
   add(text("data.layout", "", "How its files are arranged."));
-  add(location(text("data.path", nullptr, "Folder of the data set. FlagPerf: data_dir.")));
+  add(location(text("data.path", nullptr,
+                    "Folder of the data set; null: where `assay data prepare` puts it. FlagPerf: data_dir.")));
   add(required(text("target.metric", "", "Name of the metric.")));
   add(required(number("target.value", 0, -1e300, "Its value.")));
   keys.back().min.reset();
@@ -167,7 +168,7 @@ void add_data(Sections& sections, Keys& keys) {
     sections.push_back({.path = path + ".dataset", .doc = "The samples; further keys by data set.", .open = true});
     sections.push_back({.path = path + ".sampler", .doc = "Their order."});
     sections.push_back({.path = path + ".loader", .doc = "How they are read."});
-    add(required(text(path + ".dataset.name", "", "Kind of data set, such as idx_images.")));
+    add(required(text(path + ".dataset.name", "", "Kind of data set, such as idx_images; data.md has them all.")));
     add(location(text(path + ".dataset.input_dir", nullptr, "Its folder, relative to data.path; derived from that.")));
     add(text(path + ".dataset.split", train ? "train" : "test", "Part of the data set."));
     add(limit(path + ".dataset.limit", nullptr, "Use only the first so many samples."));

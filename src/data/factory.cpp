@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/image_dataset.h"
+#include "data/text_factory.h"
 
 namespace assay {
 
@@ -45,6 +46,19 @@ std::shared_ptr<const Dataset> make_idx_images(const WorkerConfig& config, Reade
   return std::make_shared<ImageDataset>(options);
 }
 
+std::shared_ptr<const Dataset> make_dataset(const WorkerConfig& config, const std::string& part, Reader& section,
+                                            uint64_t seed) {
+  const TextDatasetRequest texts{.config = config, .part = part, .seed = seed, .check_files = [&](const auto& files) {
+                                   check_files(config, files);
+                                 }};
+  const std::string name =
+      section.get_choice("name", {"idx_images", "gpt", "text_classification", "masked_language"}, "idx_images");
+  if (name == "gpt") return make_gpt_dataset(texts, section);
+  if (name == "text_classification") return make_text_classification(texts, section);
+  if (name == "masked_language") return make_masked_language(texts, section);
+  return make_idx_images(config, section, seed);
+}
+
 }  // namespace
 
 std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::string& part, int64_t batch_size,
@@ -68,8 +82,7 @@ std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::strin
   sampler.batch_size = loader_section.get_int("batch_size", batch_size);
   loader_section.finish();
 
-  dataset_section.get_choice("name", {"idx_images"}, "idx_images");
-  std::shared_ptr<const Dataset> dataset = make_idx_images(config, dataset_section, seed);
+  std::shared_ptr<const Dataset> dataset = make_dataset(config, part, dataset_section, seed);
   sampler.num_samples = dataset->size();
   return std::make_unique<Loader>(std::move(dataset), sampler, loader);
 }

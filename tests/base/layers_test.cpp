@@ -19,7 +19,7 @@ namespace {
 
 // What each folder of src/ may include besides itself.
 const std::map<std::string, std::set<std::string>>& allowed() {
-  static const std::set<std::string> both = {"base", "config", "record"};
+  static const std::set<std::string> both = {"base", "config", "record", "text"};
   const auto with = [](std::set<std::string> more) {
     more.insert(both.begin(), both.end());
     return more;
@@ -28,11 +28,13 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"base", {}},
       {"config", {"base"}},
       {"record", {"base"}},
-      {"plan", both},
-      {"launch", with({"plan"})},
-      {"verify", with({"plan"})},
-      {"execute", with({"plan", "launch", "verify"})},
-      {"report", with({"plan", "launch", "verify", "execute"})},
+      {"text", {"base"}},
+      {"prepare", both},
+      {"plan", with({"prepare"})},
+      {"launch", with({"prepare", "plan"})},
+      {"verify", with({"prepare", "plan"})},
+      {"execute", with({"prepare", "plan", "launch", "verify"})},
+      {"report", with({"prepare", "plan", "launch", "verify", "execute"})},
       {"device", both},
       {"comm", with({"device"})},
       {"nn", with({"device", "comm"})},

@@ -8,7 +8,7 @@ import unittest
 
 from support import ASSAY, BIN, SOURCE, CliTest
 
-COMMANDS = ["demo", "train", "resume", "report", "cases", "config", "log", "doctor", "completion"]
+COMMANDS = ["demo", "train", "resume", "report", "cases", "config", "log", "data", "doctor", "completion"]
 
 
 class Help(CliTest):

@@ -20,7 +20,7 @@ class CliTest(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
 
     def environment(self, **more):
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("ASSAY_RUNS", "ASSAY_HOME", "NO_COLOR"))}
+        env = {k: v for k, v in os.environ.items() if k not in ("ASSAY_RUNS", "ASSAY_HOME", "ASSAY_DATA", "NO_COLOR")}
         env["ASSAY_HOME"] = str(SOURCE)
         env.update(more)
         return env

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "config/case.h"
 #include "temp_home.h"
 
@@ -379,4 +381,20 @@ TEST_F(Resolve, HostileCaseFilesAreErrorsNotCrashes) {
     EXPECT_THROW(with_case(text), Error) << text;
     EXPECT_THROW(with_case(std::string(kTinyCase) + text), Error) << text;
   }
+}
+
+TEST_F(Resolve, ADataSetWithoutAFolderIsThePreparedOne) {
+  const char* old = std::getenv("ASSAY_DATA");
+  const std::string before = old ? old : "";
+  ::setenv("ASSAY_DATA", "/prepared", 1);
+  const ResolvedCase found = with_case(std::string(kTinyCase) + "data: {name: speeches}\n");
+  EXPECT_EQ(found.data.path, fs::path("/prepared/speeches"));
+  EXPECT_EQ(found.config.find("Data.Train.dataset.input_dir")->as_string(), "/prepared/speeches");
+  const std::string hash = found.hash();
+  ::setenv("ASSAY_DATA", "/elsewhere", 1);
+  EXPECT_EQ(resolve_case(home_.request("tiny")).hash(), hash) << "where it lies is not what is measured";
+  EXPECT_EQ(set({"data.path=/own"}).data.path, fs::path("/own"));
+  EXPECT_EQ(with_case(kTinyCase).data.path, std::nullopt);
+  EXPECT_EQ(with_case(std::string(kTinyCase) + "data: {name: ../x}\n").data.path, std::nullopt);
+  old ? ::setenv("ASSAY_DATA", before.c_str(), 1) : ::unsetenv("ASSAY_DATA");
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "context.h"
+#include "prepare/catalogue.h"
 
 namespace assay {
 
@@ -42,6 +43,11 @@ std::vector<std::string> positional_values(const std::string& command, const Con
     auto runs = folders_with(context.runs, "plan.json");
     runs.push_back("last");
     return runs;
+  }
+  if (command == "prepare") {
+    std::vector<std::string> names;
+    for (const DataSet& set : data_sets()) names.push_back(set.name);
+    return names;
   }
   if (command == "completion") return {"bash", "zsh", "fish"};
   return {};

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "config/data_home.h"
+#include "prepare/catalogue.h"
+#include "prepare/manifest.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -117,12 +120,25 @@ void check_ready(const ResolvedCase& resolved) {
   }
   if (!resolved.data.path) return;
   const fs::path& folder = *resolved.data.path;
+  const std::string& set = resolved.data.name;
   const auto missing = [&](const std::string& what) {
     std::string help = "give its folder with --dataset_path";
-    if (resolved.data.name == "fashion-mnist") help += ", or install it: sudo apt-get install dataset-fashion-mnist";
-    throw DataError(fmt::format("data set {}: {}; {}", resolved.data.name, what, help));
+    if (find_data_set(set) && folder == data_home() / set) {
+      help = fmt::format("prepare it: assay data prepare {}; or {}", set, help);
+    } else if (set == "fashion-mnist") {
+      help += ", or install it: sudo apt-get install dataset-fashion-mnist";
+    }
+    throw DataError(fmt::format("data set {}: {}; {}", set, what, help));
   };
   if (!fs::is_directory(folder)) missing(fmt::format("no folder {}", folder.string()));
+  if (fs::exists(folder / kManifestFile)) {
+    const DataCheck check = check_data(folder);
+    if (check.state == DataState::Damaged) {
+      throw DataError(fmt::format("data set {} is damaged: {}. To make it anew: assay data prepare {} --force{}", set,
+                                  check.problem, check.manifest.name.empty() ? set : check.manifest.name,
+                                  folder == data_home() / set ? "" : " --dir " + folder.parent_path().string()));
+    }
+  }
   for (const auto& [name, hash] : resolved.data.sha256) {
     if (!fs::exists(folder / name)) missing(fmt::format("no file {}", (folder / name).string()));
   }

