@@ -1,5 +1,5 @@
-// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2, BERT base and
-// ResNet-50, and of the matrix products beside libtorch's. The best of several alternating runs.
+// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2, BERT base
+// and ResNet-50, and of the matrix products beside libtorch's. The best of several alternating runs.
 //   ops [TEXT]   only the rows whose name has this text
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -158,9 +158,7 @@ void norm_rows() {
     };
     row(
         fmt::format("batch norm, residual, ReLU, 8 x {} of {} x {}", channels, size, size), {picture(), picture()},
-        [&](const auto& in) {
-          return norm_act(*norm, in[0], {.residual = in[1], .relu = true});
-        },
+        [&](const auto& in) { return norm_act(*norm, in[0], {.residual = in[1], .relu = true}); },
         [&](const auto& in) { return (norm->forward(in[0]) + in[1]).relu_(); });
   }
 }

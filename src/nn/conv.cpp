@@ -75,7 +75,7 @@ bool is_plain(const torch::nn::Conv2dImpl& conv, int64_t kernel) {
 
 // Below this the transforms of weights and ragged tiles cost more than the products save.
 bool winograd_pays(const torch::Tensor& x, const torch::Tensor& weight) {
-  return x.size(2) >= 12 && x.size(3) >= 12 && weight.size(0) >= 16 && weight.size(1) >= 16;
+  return x.size(2) >= 12 && x.size(3) >= 12 && weight.size(0) >= 32 && weight.size(1) >= 32;
 }
 
 // A convolution without autograd: plain, and in channels-last memory.

@@ -13,7 +13,7 @@ namespace assay {
 
 namespace {
 
-constexpr int64_t kProductPart = 48;  // rows or columns that stay together: what oneDNN's kernels take at a time
+constexpr int64_t kVector = 16;  // floats of the widest: parts of a product are whole numbers of them
 
 torch::Tensor as_tensor(const MatrixView<const double>& m, int64_t rows, int64_t columns) {
   auto* data = const_cast<double*>(m.data);  // from_blob takes no other; nothing is written through it
@@ -30,15 +30,16 @@ void multiply_into(MatrixView<float> c, MatrixView<const float> a, MatrixView<co
   // when the product is small.
   const bool by_rows = size.rows > size.columns;
   const int64_t extent = by_rows ? size.rows : size.columns;
-  at::parallel_for(0, (extent + kProductPart - 1) / kProductPart, 1, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * kProductPart, count = std::min(extent, end * kProductPart) - first;
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t part = (extent + threads * kVector - 1) / (threads * kVector) * kVector;
+  at::parallel_for(0, (extent + part - 1) / part, 1, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * part, count = std::min(extent, end * part) - first;
     const float* left = by_rows ? a.data + first * (a.transposed ? 1 : a.stride) : a.data;
     const float* right = by_rows ? b.data : b.data + first * (b.transposed ? b.stride : 1);
     float* to = c.data + first * (by_rows ? c.stride : 1);
-    const dnnl_status_t status = dnnl_sgemm(
-        a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', by_rows ? count : size.rows,
-        by_rows ? size.columns : count, size.depth, 1.0F, left, a.stride, right, b.stride, add ? 1.0F : 0.0F, to,
-        c.stride);
+    const dnnl_status_t status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N',
+                                            by_rows ? count : size.rows, by_rows ? size.columns : count, size.depth,
+                                            1.0F, left, a.stride, right, b.stride, add ? 1.0F : 0.0F, to, c.stride);
     ASSAY_CHECK(status == dnnl_success, "oneDNN refused a matrix product");
   });
 }

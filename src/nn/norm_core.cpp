@@ -63,8 +63,7 @@ Moments moments_of(const torch::Tensor& x) {
   std::vector<T> squares(sums.size());
   const T* data = x.data_ptr<T>();
   each_piece(rows, Order::Forwards, [&](int64_t piece, int64_t first, int64_t count) {
-    run_norm_moments<T>(
-        {data + first * rows.channels, count, rows.channels, &sums[piece * c], &squares[piece * c]});
+    run_norm_moments<T>({data + first * rows.channels, count, rows.channels, &sums[piece * c], &squares[piece * c]});
   });
   Moments total{std::vector<double>(c), std::vector<double>(c)};
   run_norm_combine<T>({sums.data(), squares.data(), rows.count, piece_rows(rows.count, rows.channels), rows.channels,

@@ -42,8 +42,8 @@ template <typename V, typename T>
 ASSAY_INLINE void store(T* to, V value) {
   __builtin_memcpy(to, &value, sizeof(V));
 }
-// Past the caches, for results that are much larger than these: the processor need not read what is overwritten. `to` is
-// aligned to the vector. Others see it after streams_done().
+// Past the caches, for results that are much larger than these: the processor need not read what is overwritten. `to`
+// is aligned to the vector. Others see it after streams_done().
 template <typename V, typename T>
 ASSAY_INLINE void stream(T* to, V value) {
 #if defined(__x86_64__)

@@ -87,12 +87,10 @@ torch::Tensor weight_gradient_of(const torch::Tensor& dy, const torch::Tensor& x
   for (int64_t first = 0; first < tiles; first += chunk) {
     const int64_t count = std::min(chunk, tiles - first);
     at::parallel_for(0, count, kGrainTiles, [&](int64_t begin, int64_t end) {
-      run_winograd_patch<T>({{from, first + begin, first + end, b + begin * in, chunk * in},
-                             x.data_ptr<T>(),
-                             zeros.data_ptr<T>()});
-      run_winograd_spread<T>({{to, first + begin, first + end, a + begin * out, chunk * out},
-                              dy.data_ptr<T>(),
-                              zeros.data_ptr<T>()});
+      run_winograd_patch<T>(
+          {{from, first + begin, first + end, b + begin * in, chunk * in}, x.data_ptr<T>(), zeros.data_ptr<T>()});
+      run_winograd_spread<T>(
+          {{to, first + begin, first + end, a + begin * out, chunk * out}, dy.data_ptr<T>(), zeros.data_ptr<T>()});
     });
     at::parallel_for(0, kWinogradPlanes, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {

@@ -124,11 +124,11 @@ ASSAY_INLINE void tiles_to_planes(const WinogradTiles<T>& tiles, const T* data, 
     T* to = tiles.planes + (tile - tiles.first) * channels;
     simd::each_vector<T, Bytes>(
         channels, [&](int64_t c, int64_t n) __attribute__((always_inline)) {
-          transform<Transform, V>([&](int i, int j)
-                                      __attribute__((always_inline)) { return simd::load_up_to<V>(at[i][j] + c, n); },
-                                  [&](int i, int j, V value) __attribute__((always_inline)) {
-                                    simd::store_up_to(to + (i * 6 + j) * tiles.plane_stride + c, value, n);
-                                  });
+          transform<Transform, V>(
+              [&](int i, int j) __attribute__((always_inline)) { return simd::load_up_to<V>(at[i][j] + c, n); },
+              [&](int i, int j, V value) __attribute__((always_inline)) {
+                simd::store_up_to(to + (i * 6 + j) * tiles.plane_stride + c, value, n);
+              });
         });
   }
 }

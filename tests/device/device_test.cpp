@@ -11,8 +11,8 @@
 #include "device/allocator.h"
 #include "device/blas.h"
 #include "device/cpu.h"
-#include "device/large_blocks.h"
 #include "device/info.h"
+#include "device/large_blocks.h"
 #include "device/nvml.h"
 #include "device/threads.h"
 
