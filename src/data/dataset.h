@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace assay {
 struct Batch {
   std::vector<torch::Tensor> tensors;  // for images: {image [B,C,H,W] float, label [B] int64}
   int64_t num_samples = 0;
+  std::optional<double> text_bytes = std::nullopt;  // of language models: bytes of text that the labels stand for
 };
 
 class Dataset {

@@ -77,6 +77,7 @@ GptDataset::GptDataset(const Options& options) : options_(options) {
   if (num_samples_ < 1) {
     throw DataError(fmt::format("{}: no samples are left", corpora_[0].tokens->paths().ids.string()));
   }
+  bytes_per_token_ = measure_bytes();
 }
 
 void GptDataset::check_tokens(const TokenFile& tokens) const {
@@ -128,7 +129,9 @@ Batch GptDataset::gather(std::span<const int64_t> indices, int64_t) const {
     std::copy(row.begin(), row.end() - 1, tokens.data_ptr<int64_t>() + i * length);
     std::copy(row.begin() + 1, row.end(), labels.data_ptr<int64_t>() + i * length);
   }
-  return {{tokens, labels}, count};
+  Batch batch{{tokens, labels}, count};
+  if (bytes_per_token_) batch.text_bytes = *bytes_per_token_ * static_cast<double>(count * length);
+  return batch;
 }
 
 std::string GptDataset::hash() const {
@@ -142,7 +145,7 @@ std::string GptDataset::hash() const {
   return hash_;
 }
 
-std::optional<double> GptDataset::bytes_per_token() const {
+std::optional<double> GptDataset::measure_bytes() const {
   int64_t num_tokens = 0;
   int64_t num_bytes = 0;
   for (const Corpus& corpus : corpora_) {

@@ -30,12 +30,13 @@ class GptDataset final : public Dataset {
   explicit GptDataset(const Options& options);
 
   int64_t size() const override { return num_samples_; }
-  // {tokens [B, T], labels [B, T]}, int64; a label is the token that follows.
+  // {tokens [B, T], labels [B, T]}, int64; a label is the token that follows. Its text_bytes are the labels times
+  // bytes_per_token().
   Batch gather(std::span<const int64_t> indices, int64_t epoch) const override;
   std::string hash() const override;
   // Mean bytes of text a token stands for, in the documents of the split; nothing when the files do not say. Turns a
   // loss a token into bits per byte.
-  std::optional<double> bytes_per_token() const;
+  std::optional<double> bytes_per_token() const { return bytes_per_token_; }
 
  private:
   struct Corpus {
@@ -43,6 +44,7 @@ class GptDataset final : public Dataset {
     GptIndex index;
   };
   void check_tokens(const TokenFile& tokens) const;
+  std::optional<double> measure_bytes() const;
   void copy_sample(const Corpus& corpus, int64_t sample, int64_t* out) const;  // T + 1 tokens
 
   Options options_;
@@ -50,6 +52,7 @@ class GptDataset final : public Dataset {
   std::vector<int32_t> corpus_of_;  // of each sample; empty with one corpus
   std::vector<int64_t> sample_of_;  // its number in there
   int64_t num_samples_ = 0;
+  std::optional<double> bytes_per_token_;
   mutable std::once_flag hash_once_;
   mutable std::string hash_;
 };

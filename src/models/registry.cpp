@@ -4,13 +4,20 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/bert/model.h"
+#include "models/gpt/model.h"
+#include "models/llama/model.h"
 #include "models/resnet/model.h"
 #include "models/simplenet/model.h"
+#include "nn/transformer_parts.h"
 
 namespace assay {
 
 const std::vector<ModelEntry>& models() {
   static const std::vector<ModelEntry> kModels = {
+      bert::entry(),
+      gpt::entry(),
+      llama::entry(),
       resnet::entry(),
       simplenet::entry(),
   };
@@ -38,6 +45,7 @@ int64_t num_parameters(const Module& module) {
 }
 
 Json describe_models() {
+  const UndrawnWeights only_sizes;
   Json list = Json::array();
   for (const ModelEntry& entry : models()) {
     Json options = Json::array();

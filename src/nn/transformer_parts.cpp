@@ -4,6 +4,15 @@
 
 namespace assay {
 
+namespace {
+
+thread_local int num_undrawn_weights = 0;
+
+}  // namespace
+
+UndrawnWeights::UndrawnWeights() { ++num_undrawn_weights; }
+UndrawnWeights::~UndrawnWeights() { --num_undrawn_weights; }
+
 // The module that a dotted path leads to; what is missing on the way is made.
 torch::nn::Module& PartMaker::module_of(const std::string& path) {
   torch::nn::Module* module = &network_;
@@ -19,7 +28,13 @@ torch::nn::Module& PartMaker::module_of(const std::string& path) {
 }
 
 torch::Tensor PartMaker::weight(const std::string& path, at::IntArrayRef shape, double deviation) {
-  return module_of(path).register_parameter("weight", torch::empty(shape).normal_(0, deviation));
+  torch::Tensor values = torch::empty(shape);
+  if (num_undrawn_weights == 0) values.normal_(0, deviation);
+  return module_of(path).register_parameter("weight", values);
+}
+
+torch::Tensor PartMaker::ones(const std::string& path, int64_t width) {
+  return module_of(path).register_parameter("weight", torch::ones({width}));
 }
 
 torch::Tensor PartMaker::zeros(const std::string& path, int64_t width) {
@@ -35,7 +50,7 @@ Affine PartMaker::affine(const std::string& path, const AffineSize& size, Weight
 }
 
 LayerNormWeights PartMaker::norm(const std::string& path, int64_t width, double epsilon) {
-  const torch::Tensor made = module_of(path).register_parameter("weight", torch::ones({width}));
+  const torch::Tensor made = ones(path, width);
   return {made, zeros(path + ".bias", width), epsilon};
 }
 

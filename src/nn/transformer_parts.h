@@ -22,6 +22,16 @@ struct AffineSize {
   int64_t out = 1;
 };
 
+// While one lives, new weights keep whatever memory holds: for whoever asks only how many there are. Memory that nobody
+// writes costs nothing, and drawing a hundred million numbers takes a second.
+class UndrawnWeights {
+ public:
+  UndrawnWeights();
+  ~UndrawnWeights();
+  UndrawnWeights(const UndrawnWeights&) = delete;
+  UndrawnWeights& operator=(const UndrawnWeights&) = delete;
+};
+
 // Makes parameters under a network. New weights are normal with the deviation given, biases 0, norms 1 and 0.
 class PartMaker {
  public:
@@ -29,6 +39,7 @@ class PartMaker {
   Affine affine(const std::string& path, const AffineSize& size, WeightLayout layout, double deviation);
   LayerNormWeights norm(const std::string& path, int64_t width, double epsilon);
   torch::Tensor weight(const std::string& path, at::IntArrayRef shape, double deviation);  // `PATH.weight`
+  torch::Tensor ones(const std::string& path, int64_t width);                              // `PATH.weight`
   torch::Tensor zeros(const std::string& path, int64_t width);                             // a parameter named PATH
 
  private:

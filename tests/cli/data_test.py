@@ -76,6 +76,41 @@ class FromNpm(DataTest):
             self.assertEqual(done.stdout.strip(), str(self.home / "sotu"))
         self.assertLess(min(times), 0.1)
 
+    def test_tokens(self):
+        self.assay("data", "prepare", "sotu-bpe")
+        folder = self.home / "sotu-bpe"
+        for part in ("train", "test"):
+            self.assertEqual((folder / f"{part}.jsonl").read_bytes(), (self.home / f"sotu/{part}.jsonl").read_bytes())
+        manifest = json.loads((folder / "manifest.json").read_text())
+        self.assertEqual(manifest["counts"]["vocabulary"], 8192)
+        self.assertGreater(manifest["counts"]["train_bytes"] / manifest["counts"]["train_tokens"], 3)
+        self.assertIn("tokenizer/vocab.json", manifest["files"])
+        # The bytes that the cases were measured on.
+        for case in ("gpt", "llama"):
+            shown = json.loads(self.assay("config", case, "--json").stdout)
+            values = {row["key"]: row["value"] for row in shown["values"]}
+            self.assertEqual(values["data.path"], str(folder))
+            self.assertEqual(self.check_hashes(values, manifest), 4)
+        # The tokens say the text again, the end of a document between them.
+        ids = self.folder / "ids"
+        self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
+        self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
+
+    def test_mails_with_their_tokenizer(self):
+        self.assay("data", "prepare", "spam-assassin-wordpiece")
+        manifest = json.loads((self.home / "spam-assassin-wordpiece/manifest.json").read_text())
+        self.assertEqual(manifest["counts"]["train"] + manifest["counts"]["test"], 6046)
+        shown = json.loads(self.assay("config", "bert", "--json").stdout)
+        values = {row["key"]: row["value"] for row in shown["values"]}
+        self.assertEqual(self.check_hashes(values, manifest), 3)
+
+    def check_hashes(self, values, manifest):
+        """Every file whose hash the case has is the one that was prepared; returns how many there are."""
+        start = "data.sha256."
+        hashes = {key[len(start):]: value for key, value in values.items() if key.startswith(start)}
+        self.assertEqual(hashes, {name: manifest["files"][name]["sha256"] for name in hashes})
+        return len(hashes)
+
     def test_list(self):
         row = self.state("sotu")
         self.assertEqual(row["state"], "ready")

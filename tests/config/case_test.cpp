@@ -56,6 +56,46 @@ TEST(Case, DivisionsAndListsOfEmptyHomes) {
   EXPECT_TRUE(list_vendors(home.path()).empty());
 }
 
+TEST(Case, SizesAreFilesBesideTheCase) {
+  const TempHome home;
+  home.write("cases/tiny/case.yaml", kTinyCase);
+  home.write("cases/tiny/wide-1.3b.yaml", "_base_: case.yaml\nconfig: {Model: {width: 64}}\n");
+  home.write("cases/tiny-wide/case.yaml", std::string("model: tiny-wide") + (kTinyCase + 11));
+  EXPECT_THAT(list_cases(home.path()), testing::ElementsAre("tiny", "tiny-wide-1.3b", "tiny-wide"));
+  const ResolvedCase wide = resolve_case(home.request("tiny-wide-1.3b"));
+  EXPECT_EQ(wide.key.model, "tiny-wide-1.3b");
+  EXPECT_EQ(wide.config.find("Model.width")->to_json(), 64);
+  EXPECT_EQ(wide.place(wide.config.find("Model.width")->origin()), "cases/tiny/wide-1.3b.yaml:2");
+  EXPECT_EQ(wide.config.find("Model.dropout")->to_json(), 0.5);
+  EXPECT_EQ(wide.division, Division::Closed);
+  EXPECT_NE(wide.hash(), resolve_case(home.request("tiny")).hash());
+  EXPECT_EQ(resolve_case(home.request("tiny-wide")).head.find("model")->to_json(), "tiny-wide");
+  const std::string unknown = error_of([&] { resolve_case(home.request("tiny-wide-1.3")); });
+  EXPECT_NE(unknown.find("did you mean 'tiny-wide-1.3b'"), std::string::npos) << unknown;
+  EXPECT_THROW(resolve_case(home.request("tiny-case")), ConfigError);
+  // A size without its case is none.
+  home.write("cases/lonely/full.yaml", kTinyCase);
+  EXPECT_THROW(resolve_case(home.request("lonely-full")), ConfigError);
+}
+
+// By the formula: tables of V and P rows, and in a layer 12 D^2 weights and 13 D biases and normalisations.
+TEST(CaseFiles, GptHasThePublishedSizes) {
+  const auto parameters = [](const std::string& name) {
+    const Json model = resolve_case({.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(name)}).config_json().at("Model");
+    const auto number = [&](const char* key) { return model.at(key).get<int64_t>(); };
+    const int64_t d = number("hidden_size");
+    EXPECT_EQ(number("ffn_hidden_size"), 4 * d);
+    EXPECT_EQ(d % number("num_attention_heads"), 0);
+    return (number("vocab_size") + number("max_position_embeddings")) * d + number("num_layers") * (12 * d * d + 13 * d) +
+           2 * d;
+  };
+  EXPECT_EQ(parameters("gpt-full"), 124'439'808);
+  EXPECT_EQ(parameters("gpt-345m"), 354'823'168);
+  EXPECT_NEAR(static_cast<double>(parameters("gpt-1.3b")), 1.3e9, 0.05e9);
+  EXPECT_NEAR(static_cast<double>(parameters("gpt-6.7b")), 6.7e9, 0.05e9);
+  EXPECT_NEAR(static_cast<double>(parameters("gpt-175b")), 175e9, 0.5e9);
+}
+
 TEST(Case, PlacesAreRelativeToHome) {
   const TempHome home;
   home.write("cases/tiny/case.yaml", kTinyCase);

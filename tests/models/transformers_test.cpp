@@ -1,30 +1,20 @@
-// The transformers, which are not cases yet: each against its twin in plain PyTorch, and the published sizes.
+// What transformers have besides the contract of models_test.cpp: recomputing, the published sizes, metrics.
 #include <gtest/gtest.h>
 
-#include "../engine/peer.h"
+#include <cmath>
+#include <map>
+
 #include "base/error.h"
-#include "base/files.h"
-#include "deploy/export.h"
-#include "deploy/predictor.h"
-#include "engine/tensor_file.h"
+#include "contract_case.h"
 #include "models/bert/model.h"
 #include "models/gpt/model.h"
+#include "models/llama/model.h"
 #include "models/registry.h"
-#include "precision_check.h"
+#include "nn/transformer_parts.h"
 
 namespace assay {
 namespace {
 
-constexpr int64_t kLanguageBatches = 10;
-constexpr int64_t kSequences = 3;
-
-struct TransformerCase {
-  std::string name;
-  std::unique_ptr<Module> module;
-  std::vector<std::pair<std::string, torch::Tensor>> data;  // [S, B, ...] each
-};
-
-// The sizes that tests/peers/gpt.py and bert.py have.
 gpt::Options small_gpt() {
   gpt::Options o;
   o.vocab_size = 97;
@@ -49,113 +39,6 @@ bert::Options small_bert() {
   return o;
 }
 
-TransformerCase gpt_case() {
-  torch::manual_seed(9);
-  TransformerCase made{"gpt", std::make_unique<gpt::Gpt>(small_gpt()), {}};
-  made.module->init();
-  torch::Tensor labels = torch::randint(97, {kLanguageBatches, kSequences, 72});
-  labels.masked_fill_(torch::rand(labels.sizes()) < 0.1, -100);
-  made.data = {{"tokens", torch::randint(97, {kLanguageBatches, kSequences, 72})}, {"labels", labels}};
-  return made;
-}
-
-TransformerCase bert_case() {
-  torch::manual_seed(9);
-  TransformerCase made{"bert", std::make_unique<bert::Bert>(small_bert()), {}};
-  made.module->init();
-  const std::vector<int64_t> shape = {kLanguageBatches, kSequences, 70};
-  torch::Tensor mask = torch::ones(shape, torch::kLong), masked = torch::full(shape, -100);
-  mask.narrow(1, 1, 1).narrow(2, 50, 20).fill_(0);  // the second sequence is shorter
-  masked.narrow(2, 0, 45).copy_(torch::where(torch::rand({kLanguageBatches, kSequences, 45}) < 0.2,
-                                             torch::randint(101, {kLanguageBatches, kSequences, 45}),
-                                             torch::tensor(-100)));
-  made.data = {{"tokens", torch::randint(101, shape)},
-               {"types", torch::randint(2, shape)},
-               {"mask", mask},
-               {"masked", masked},
-               {"next", torch::randint(2, {kLanguageBatches, kSequences})}};
-  return made;
-}
-
-Batch batch_of(const TransformerCase& c, int64_t step) {
-  Batch batch{{}, kSequences};
-  for (const auto& [name, tensor] : c.data) batch.tensors.push_back(tensor[step]);
-  return batch;
-}
-
-double twin_difference(const torch::Tensor& a, const torch::Tensor& b) {
-  const double scale = b.abs().max().item<double>();
-  return (a - b).abs().max().item<double>() / (scale > 0 ? scale : 1);
-}
-
-void expect_twin(const TransformerCase& c) {
-  Module& module = *c.module;
-  const TempFolder folder("twin");
-  save_tensors(folder.path() / "weights.safetensors", state_of(module.model()));
-  save_tensors(folder.path() / "data.safetensors", {c.data.begin(), c.data.end()});
-  run_peer(c.name + ".py", folder.path());
-  const auto twin = load_tensors(folder.path() / "twin.safetensors").tensors;
-
-  module.model().eval();
-  EXPECT_LT(twin_difference(module.forward(batch_of(c, 0).tensors).detach(), twin.at("output")), 1e-5);
-  module.model().train();
-  module.backward(module.training_step(batch_of(c, 0)));
-  for (const auto& item : module.model().named_parameters()) {
-    // The gradient of a key's bias is 0 but for rounding: softmax does not see it.
-    if (item.key().find("key.bias") != std::string::npos) continue;
-    EXPECT_LT(twin_difference(item.value().grad(), twin.at("gradient." + item.key())), 1e-5) << item.key();
-  }
-
-  load_into(module.model(), load_tensors(folder.path() / "weights.safetensors").tensors, "weights");
-  Optimizer::Options options;
-  options.name = "Momentum";
-  options.weight_decay = 5e-4;
-  const auto optimizer = module.configure_optimizers(options);
-  optimizer->clear_grad();
-  for (int64_t i = 0; i < kLanguageBatches; ++i) {
-    const torch::Tensor loss = module.training_step(batch_of(c, i));
-    module.backward(loss);
-    optimizer->step({.learning_rate = 0.05});
-    optimizer->clear_grad();
-    const double expected = twin.at("losses")[i].item<double>();
-    EXPECT_NEAR(loss.item<double>(), expected, 1e-4 * expected) << "step " << i;
-  }
-}
-
-TEST(Transformers, GptAgreesWithItsTwin) { expect_twin(gpt_case()); }
-TEST(Transformers, BertAgreesWithItsTwin) { expect_twin(bert_case()); }
-
-TEST(Transformers, ComputeInEveryPrecision) {
-  for (const auto make_case : {gpt_case, bert_case}) {
-    expect_every_precision([&] {
-      TransformerCase c = make_case();
-      Batch batch = batch_of(c, 0);
-      return std::pair(std::move(c.module), std::move(batch));
-    });
-  }
-}
-
-// The loss of training and that of evaluation are two ways to the same number.
-TEST(Transformers, TrainingAndEvaluationHaveOneLoss) {
-  const TransformerCase c = gpt_case();
-  const double trained = c.module->training_step(batch_of(c, 0)).item<double>();
-  c.module->model().eval();
-  const torch::NoGradGuard no_grad;
-  EXPECT_NEAR(c.module->validation_step(batch_of(c, 0)).loss.item<double>(), trained, 1e-5);
-}
-
-TEST(Transformers, ExportsComputeTheSame) {
-  for (const TransformerCase& c : {gpt_case(), bert_case()}) {
-    const TempFolder folder("export");
-    export_torchscript(*c.module, folder.path() / "model.pt", c.name);
-    Predictor predictor(folder.path() / "model.pt");
-    TensorList inputs = batch_of(c, 0).tensors;
-    inputs.resize(c.module->input_spec().size());
-    const torch::NoGradGuard no_grad;
-    EXPECT_LT(twin_difference(predictor.run(inputs), c.module->forward(inputs)), 1e-5) << c.name;
-  }
-}
-
 // Dropout is drawn from the generator: the same state gives the same loss, another another.
 TEST(Transformers, DropoutFollowsTheGenerator) {
   gpt::Options options = small_gpt();
@@ -163,10 +46,10 @@ TEST(Transformers, DropoutFollowsTheGenerator) {
   gpt::Gpt module(options);
   torch::manual_seed(2);
   module.init();
-  const TransformerCase data = gpt_case();
+  const ContractCase data = gpt_contract();
   const auto loss = [&](uint64_t seed) {
     torch::manual_seed(seed);
-    return module.training_step(batch_of(data, 0)).item<double>();
+    return module.training_step(data.batch(0)).item<double>();
   };
   EXPECT_EQ(loss(1), loss(1));
   EXPECT_NE(loss(1), loss(2));
@@ -176,14 +59,14 @@ TEST(Transformers, DropoutFollowsTheGenerator) {
 
 // What is computed again is bitwise what was computed first, dropout included.
 template <typename ModuleOf, typename OptionsOf>
-void expect_recompute_changes_nothing(OptionsOf options, const TransformerCase& data) {
+void expect_recompute_changes_nothing(OptionsOf options, const ContractCase& data) {
   options.hidden_dropout_prob = options.attention_probs_dropout_prob = 0.2;
   const auto gradients = [&](Recomputes what) {
     options.recomputes = what;
     ModuleOf module(options);
     torch::manual_seed(2);
     module.init();
-    const torch::Tensor loss = module.training_step(batch_of(data, 0));
+    const torch::Tensor loss = module.training_step(data.batch(0));
     module.backward(loss);
     std::map<std::string, torch::Tensor> all = {{"loss", loss.detach()}, {"next random number", torch::rand({1})}};
     for (const auto& item : module.model().named_parameters()) all[item.key()] = item.value().grad().to_dense();
@@ -196,8 +79,14 @@ void expect_recompute_changes_nothing(OptionsOf options, const TransformerCase& 
 }
 
 TEST(Transformers, RecomputeChangesNothing) {
-  expect_recompute_changes_nothing<gpt::Gpt>(small_gpt(), gpt_case());
-  expect_recompute_changes_nothing<bert::Bert>(small_bert(), bert_case());
+  expect_recompute_changes_nothing<gpt::Gpt>(small_gpt(), gpt_contract());
+  expect_recompute_changes_nothing<bert::Bert>(small_bert(), bert_contract());
+  const ContractCase llama = llama_contract();
+  Json section = llama.section;
+  section.erase("name");
+  section["tie_word_embeddings"] = true;
+  Reader reader(section, "Model");
+  expect_recompute_changes_nothing<llama::Llama>(llama::read_options(reader), llama);
 }
 
 TEST(Transformers, RecomputeByFleetXNames) {
@@ -212,12 +101,19 @@ TEST(Transformers, RecomputeByFleetXNames) {
   EXPECT_THROW(read({{"recompute_granularity", "half"}}), ConfigError);
 }
 
+// The counts of the published checkpoints.
 TEST(Transformers, HaveThePublishedSizes) {
+  const UndrawnWeights only_sizes;
   gpt::Gpt gpt_base{gpt::Options{}};
   gpt_base.init();
   EXPECT_EQ(num_parameters(gpt_base), 124'439'808);
   EXPECT_EQ(gpt_base.model().named_parameters()["transformer.h.11.attn.c_attn.weight"].sizes(),
             at::IntArrayRef({768, 2304}));
+  const Json medium = {{"hidden_size", 1024}, {"num_layers", 24}, {"num_attention_heads", 16}};
+  Reader reader(medium, "Model");
+  gpt::Gpt gpt_medium{gpt::read_options(reader)};
+  gpt_medium.init();
+  EXPECT_EQ(num_parameters(gpt_medium), 354'823'168);
   bert::Bert bert_base{bert::Options{}};
   bert_base.init();
   int64_t body = 0;
@@ -225,6 +121,48 @@ TEST(Transformers, HaveThePublishedSizes) {
     if (item.key().starts_with("bert.")) body += item.value().numel();
   }
   EXPECT_EQ(body, 109'482'240);
+  llama::Llama tiny_llama{llama::Options{}};
+  tiny_llama.init();
+  EXPECT_EQ(num_parameters(tiny_llama), 1'100'048'384);
+}
+
+// A model that knows nothing gives every token the same probability: log2 V bits each.
+TEST(Transformers, GptMeasuresBitsPerByte) {
+  gpt::Gpt module(small_gpt());
+  module.init();
+  const torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : module.model().parameters()) parameter.zero_();
+  Batch batch = gpt_contract().batch(0);
+  const double num_labels = batch.tensors[1].ne(-100).sum().item<double>();
+  batch.text_bytes = 4 * num_labels;
+  const EvalStep step = module.validation_step(batch);
+  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums});
+  EXPECT_NEAR(metrics.at("loss"), std::log(97), 1e-5);
+  EXPECT_NEAR(metrics.at("perplexity"), 97, 1e-3);
+  EXPECT_NEAR(metrics.at("bits_per_byte"), std::log2(97) / 4, 1e-5);
+  batch.text_bytes.reset();
+  EXPECT_FALSE(module.validation_epoch_end(0, {0, 3, module.validation_step(batch).sums}).contains("bits_per_byte"));
+}
+
+// All answers right: the heads' weights and the labels are made for it.
+TEST(Transformers, BertMeasuresBothHeads) {
+  bert::Bert module(small_bert());
+  module.init();
+  const torch::NoGradGuard no_grad;
+  auto parameters = module.model().named_parameters();
+  parameters["cls.predictions.bias"][7] = 1000.0;  // always says token 7
+  parameters["cls.seq_relationship.bias"][1] = 1000.0;
+  Batch batch = bert_contract().batch(0);
+  batch.tensors[3].masked_fill_(batch.tensors[3].ne(-100), 7);
+  batch.tensors[3][0][0] = 8;
+  batch.tensors[4] = torch::tensor({1, 1, 0});
+  const double masked = batch.tensors[3].ne(-100).sum().item<double>();
+  const EvalStep step = module.validation_step(batch);
+  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums});
+  EXPECT_NEAR(metrics.at("language_accuracy"), (masked - 1) / masked, 1e-6);
+  EXPECT_NEAR(metrics.at("next_accuracy"), 2.0 / 3, 1e-6);
+  EXPECT_NEAR(metrics.at("loss"), metrics.at("language_loss") + metrics.at("next_loss"), 1e-4);
+  EXPECT_NEAR(metrics.at("next_loss"), 1000.0 / 3, 1);
 }
 
 // Forward and backward of one sequence, counted product by product.

@@ -100,6 +100,17 @@ class Bert(torch.nn.Module):
         return language + functional.cross_entropy(self.cls.seq_relationship(pooled), following)
 
 
+class BertClassifier(Bert):
+    def __init__(self, classes=2, **sizes):
+        super().__init__(**sizes)
+        del self.cls
+        self.classifier = linear(self.bert.pooler.dense.out_features, classes)
+
+    def forward(self, tokens, types, mask):
+        pooled = torch.tanh(self.bert.pooler.dense(self.hidden(tokens, types, mask)[:, 0]))
+        return self.classifier(functional.dropout(pooled, self.dropout, self.training))
+
+
 def pretraining_loss(network, *batch):
     return network.loss(*batch)
 

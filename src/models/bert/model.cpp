@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "models/transformer_options.h"
+#include "nn/linear_cross_entropy.h"
 
 namespace assay::bert {
 
@@ -14,25 +15,32 @@ Sequences sequences_of(const Batch& batch) {
   return {batch.tensors[0], batch.tensors[1], batch.tensors[2]};
 }
 
+std::vector<InputSpec> inputs_with(const Options& o) {
+  const std::vector<int64_t> shape = {-1, o.sequence_length};
+  return {{.name = "tokens", .dtype = torch::kLong, .shape = shape, .num_values = o.vocab_size},
+          {.name = "types", .dtype = torch::kLong, .shape = shape, .num_values = o.type_vocab_size},
+          {.name = "mask", .dtype = torch::kLong, .shape = shape, .num_values = 2}};
+}
+
+double flops_of_body(const Options& o) {
+  const auto d = static_cast<double>(o.hidden_size), t = static_cast<double>(o.sequence_length);
+  const auto layers = static_cast<double>(o.num_layers);
+  const double weights = layers * (4 * d * d + 2 * d * static_cast<double>(o.ffn_hidden_size));
+  return kTrainFlops * weights * t + layers * 12 * t * t * d;
+}
+
+double sum_of(const torch::Tensor& values) { return values.sum().item<double>(); }
+
 }  // namespace
 
 Options read_options(Reader& section) {
   Options o;
-  o.vocab_size = size_option(section, "vocab_size", o.vocab_size, 10'000'000);
-  o.hidden_size = size_option(section, "hidden_size", o.hidden_size, 1 << 17);
-  o.num_layers = size_option(section, "num_layers", o.num_layers, 1000);
-  o.num_attention_heads = size_option(section, "num_attention_heads", o.num_attention_heads, 1 << 12);
-  if (o.hidden_size % o.num_attention_heads != 0) section.fail("num_attention_heads", "must divide hidden_size");
-  o.ffn_hidden_size = size_option(section, "ffn_hidden_size", 4 * o.hidden_size, 1 << 19);
-  o.max_position_embeddings = size_option(section, "max_position_embeddings", o.max_position_embeddings, 1 << 20);
+  read_transformer_options(section, o);
   o.type_vocab_size = size_option(section, "type_vocab_size", o.type_vocab_size, 1000);
-  o.sequence_length = size_option(section, "sequence_length", o.max_position_embeddings, o.max_position_embeddings);
-  o.hidden_dropout_prob = share_option(section, "hidden_dropout_prob", o.hidden_dropout_prob);
-  o.attention_probs_dropout_prob =
-      share_option(section, "attention_probs_dropout_prob", o.attention_probs_dropout_prob);
-  o.initializer_range = section.get_double("initializer_range", o.initializer_range);
-  if (!(o.initializer_range > 0)) section.fail("initializer_range", "must be above 0");
-  o.recomputes = recompute_option(section);
+  o.num_classes = section.get_optional_int("num_classes");
+  if (o.num_classes && (*o.num_classes < 2 || *o.num_classes > 1'000'000)) {
+    section.fail("num_classes", "must be from 2 to 1000000");
+  }
   section.finish();
   return o;
 }
@@ -45,31 +53,71 @@ LossFunction Bert::get_loss_fn() {
   };
 }
 
-std::vector<InputSpec> Bert::input_spec() const {
-  const std::vector<int64_t> shape = {-1, options_.sequence_length};
-  return {{.name = "tokens", .dtype = torch::kLong, .shape = shape, .num_values = options_.vocab_size},
-          {.name = "types", .dtype = torch::kLong, .shape = shape, .num_values = options_.type_vocab_size},
-          {.name = "mask", .dtype = torch::kLong, .shape = shape, .num_values = 2}};
-}
+std::vector<InputSpec> Bert::input_spec() const { return inputs_with(options_); }
 
 torch::Tensor Bert::training_step(const Batch& batch) {
   return dynamic_cast<Encoder&>(model()).loss(sequences_of(batch), batch.tensors[3], batch.tensors[4]);
 }
 
 EvalStep Bert::validation_step(const Batch& batch) {
+  const Encoder::Answers answers = dynamic_cast<Encoder&>(model()).answers(sequences_of(batch));
+  const torch::Tensor& masked = batch.tensors[3];
+  const torch::Tensor& next = batch.tensors[4];
+  const torch::Tensor language_loss = loss_fn()(answers.language, masked);
+  const torch::Tensor next_loss = torch::nn::functional::cross_entropy(answers.next, next);
+  const double num_masked = sum_of(masked.ne(kIgnoredLabel));
   EvalStep step;
-  step.loss = training_step(batch);
-  step.output = forward(inputs_of(batch));
+  step.loss = language_loss + next_loss;
+  step.output = answers.language;
   step.num_samples = batch.num_samples;
+  step.sums["masked"] = num_masked;
+  step.sums["language_nats"] = num_masked > 0 ? language_loss.item<double>() * num_masked : 0;
+  step.sums["language_correct"] = sum_of(answers.language.argmax(-1).eq(masked));
+  step.sums["next_nats"] = next_loss.item<double>() * static_cast<double>(batch.num_samples);
+  step.sums["next_correct"] = sum_of(answers.next.argmax(1).eq(next));
   return step;
 }
 
+MetricValues Bert::validation_epoch_end(int64_t, const EvalSums& sums) {
+  const auto num_samples = static_cast<double>(sums.num_samples);
+  const double masked = sums.sums.at("masked");
+  const double language_loss = sums.sums.at("language_nats") / masked;
+  const double next_loss = sums.sums.at("next_nats") / num_samples;
+  return {{"loss", language_loss + next_loss},
+          {"language_loss", language_loss},
+          {"language_accuracy", sums.sums.at("language_correct") / masked},
+          {"next_loss", next_loss},
+          {"next_accuracy", sums.sums.at("next_correct") / num_samples}};
+}
+
 std::optional<double> Bert::flops_per_sample() const {
-  const auto d = static_cast<double>(options_.hidden_size), t = static_cast<double>(options_.sequence_length);
-  const auto layers = static_cast<double>(options_.num_layers);
-  const double body = layers * (4 * d * d + 2 * d * static_cast<double>(options_.ffn_hidden_size));
+  const auto d = static_cast<double>(options_.hidden_size);
   const double head = d * d + d * static_cast<double>(options_.vocab_size);
-  return 6 * body * t + 6 * head * static_cast<double>(options_.sequence_length * 15 / 100) + layers * 12 * t * t * d;
+  return flops_of_body(options_) + kTrainFlops * head * static_cast<double>(options_.sequence_length * 15 / 100);
+}
+
+std::shared_ptr<Network> BertClassifier::get_model() { return std::make_shared<Encoder>(options_); }
+
+std::vector<InputSpec> BertClassifier::input_spec() const { return inputs_with(options_); }
+
+std::optional<double> BertClassifier::flops_per_sample() const {
+  const auto d = static_cast<double>(options_.hidden_size);
+  return flops_of_body(options_) + kTrainFlops * (d * d + d * static_cast<double>(options_.num_classes.value()));
+}
+
+ModelEntry entry() {
+  const Options defaults;
+  std::vector<OptionDoc> options = transformer_option_docs(defaults);
+  options.push_back({"type_vocab_size", defaults.type_vocab_size, "segments"});
+  options.push_back({"num_classes", nullptr, "classify texts; null: pre-training, masked tokens and next sentence"});
+  return {.name = "bert",
+          .summary = "BERT, an encoder of texts (Devlin et al. 2018)",
+          .options = std::move(options),
+          .make = [](Reader& section) -> std::unique_ptr<Module> {
+            const Options read = read_options(section);
+            if (read.num_classes) return std::make_unique<BertClassifier>(read);
+            return std::make_unique<Bert>(read);
+          }};
 }
 
 }  // namespace assay::bert

@@ -1,8 +1,11 @@
-// BERT's pre-training: masked tokens and next sentence.
+// BERT's pre-training, masked tokens and next sentence, and BERT as a classifier of texts.
+//
+// Shapes: B batch, T sequence, V vocabulary.
 #pragma once
 
-#include "config/reader.h"
 #include "models/bert/network.h"
+#include "models/classifier.h"
+#include "models/registry.h"
 
 namespace assay::bert {
 
@@ -17,6 +20,9 @@ class Bert final : public Module {
   // A batch is tokens, types, mask and masked, [B, T] each, and next [B]; see Encoder::loss.
   torch::Tensor training_step(const Batch& batch) override;
   EvalStep validation_step(const Batch& batch) override;
+  // "loss" is the sum of "language_loss", a masked token, and "next_loss", a sample; each has its accuracy:
+  // "language_accuracy" and "next_accuracy".
+  MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums) override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, in the language head
   // a weight and masked token (15 %, BERT's share), and 12 T^2 D a layer for attention.
   std::optional<double> flops_per_sample() const override;
@@ -25,7 +31,23 @@ class Bert final : public Module {
   Options options_;
 };
 
+// Options::num_classes is set. A batch is tokens, types and mask, [B, T] each, and labels [B].
+class BertClassifier final : public Classifier {
+ public:
+  explicit BertClassifier(const Options& options) : options_(options) {}
+  std::shared_ptr<Network> get_model() override;
+  std::vector<InputSpec> input_spec() const override;
+  std::string sample_unit() const override { return "tokens"; }
+  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
+  std::optional<double> flops_per_sample() const override;  // as Bert's, with the pooler and its classes for a head
+
+ private:
+  Options options_;
+};
+
 // Reads and checks the section Model, except its name.
 Options read_options(Reader& section);
+
+ModelEntry entry();
 
 }  // namespace assay::bert

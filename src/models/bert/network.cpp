@@ -30,6 +30,10 @@ Encoder::Encoder(const Options& o) : options_(o) {
   for (int64_t i = 0; i < o.num_layers; ++i)
     blocks_.push_back(make_block(make, fmt::format("bert.encoder.layer.{}.", i)));
   pooler_ = make.affine("bert.pooler.dense", square, kLayout, deviation);
+  if (o.num_classes) {
+    classifier_ = make.affine("classifier", {o.hidden_size, *o.num_classes}, kLayout, deviation);
+    return;
+  }
   head_bias_ = make.zeros("cls.predictions.bias", o.vocab_size);
   head_ = make.affine("cls.predictions.transform.dense", square, kLayout, deviation);
   head_norm_ = make.norm("cls.predictions.transform.LayerNorm", o.hidden_size, kEpsilon);
@@ -59,10 +63,10 @@ torch::Tensor Encoder::hidden(const Sequences& inputs) {
   ASSAY_CHECK(length <= options_.max_position_embeddings,
               fmt::format("a sequence of {} tokens; the model has {} positions", length, positions_.size(0)));
   const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
-  // The table is the last layer of the language head too, whose dense gradient takes in this sparse one; dense ones
-  // would be two passes over all of it.
+  // In pre-training the table is the last layer of the language head too, whose dense gradient takes in this sparse
+  // one; dense ones would be two passes over all of it.
   const torch::Tensor embedded = torch::embedding(tokens_, inputs.tokens, /*padding_idx=*/-1,
-                                                  /*scale_grad_by_freq=*/false, /*sparse=*/is_training());
+                                                  /*scale_grad_by_freq=*/false, /*sparse=*/is_training() && !options_.num_classes);
   const torch::Tensor sum = embedded + positions_.narrow(0, 0, length) + torch::embedding(types_, inputs.types);
   torch::Tensor x = torch::dropout(layer_norm(sum, embedding_norm_), dropout, dropout > 0);
   const AttentionOptions attends{.num_heads = options_.num_attention_heads,
@@ -97,14 +101,25 @@ torch::Tensor Encoder::transformed(const torch::Tensor& rows) {
   return layer_norm(bias_gelu(linear(rows, head_.weight, kLayout), head_.bias, Gelu::Erf), head_norm_);
 }
 
-torch::Tensor Encoder::next_logits(const torch::Tensor& hidden) {
+torch::Tensor Encoder::language_logits(const torch::Tensor& hidden) {
+  return linear(transformed(hidden), tokens_, kLayout) + head_bias_;
+}
+
+torch::Tensor Encoder::pooled_logits(const torch::Tensor& hidden, const Affine& head) {
   const torch::Tensor pooled = torch::linear(hidden.select(1, 0), pooler_.weight, pooler_.bias).tanh();
-  return torch::linear(pooled, next_.weight, next_.bias);
+  // As published: only what classifies texts has dropout here.
+  const double dropout = is_training() && options_.num_classes ? options_.hidden_dropout_prob : 0;
+  return torch::linear(torch::dropout(pooled, dropout, dropout > 0), head.weight, head.bias);
 }
 
 torch::Tensor Encoder::forward(const TensorList& inputs) {
   const torch::Tensor x = hidden({inputs.at(0), inputs.at(1), inputs.at(2)});
-  return linear(transformed(x), tokens_, kLayout) + head_bias_;
+  return options_.num_classes ? pooled_logits(x, classifier_) : language_logits(x);
+}
+
+Encoder::Answers Encoder::answers(const Sequences& inputs) {
+  const torch::Tensor x = hidden(inputs);
+  return {language_logits(x), pooled_logits(x, next_)};
 }
 
 torch::Tensor Encoder::loss(const Sequences& inputs, const torch::Tensor& masked, const torch::Tensor& next) {
@@ -114,7 +129,7 @@ torch::Tensor Encoder::loss(const Sequences& inputs, const torch::Tensor& masked
   const torch::Tensor language =
       linear_cross_entropy(transformed(x.flatten(0, 1).index_select(0, positions)),
                            {.weight = tokens_, .bias = head_bias_}, labels.index_select(0, positions));
-  return language + torch::nn::functional::cross_entropy(next_logits(x), next);
+  return language + torch::nn::functional::cross_entropy(pooled_logits(x, next_), next);
 }
 
 }  // namespace assay::bert

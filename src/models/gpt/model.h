@@ -1,20 +1,18 @@
 // GPT-2 as a language model: the loss of the next token.
 #pragma once
 
-#include "config/reader.h"
 #include "models/gpt/network.h"
+#include "models/language_model.h"
+#include "models/registry.h"
 
 namespace assay::gpt {
 
-class Gpt final : public Module {
+class Gpt final : public LanguageModel {
  public:
   explicit Gpt(const Options& options) : options_(options) {}
   std::shared_ptr<Network> get_model() override;
-  LossFunction get_loss_fn() override;  // logits [B, T, V], labels [B, T]
   std::vector<InputSpec> input_spec() const override;
-  std::string sample_unit() const override { return "tokens"; }
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
-  // A batch is tokens [B, T] and labels [B, T], the token that follows each.
   torch::Tensor training_step(const Batch& batch) override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, 6 T (T + 1) D a
   // layer for attention, of which the causal half is counted.
@@ -26,5 +24,7 @@ class Gpt final : public Module {
 
 // Reads and checks the section Model, except its name.
 Options read_options(Reader& section);
+
+ModelEntry entry();
 
 }  // namespace assay::gpt

@@ -1,0 +1,29 @@
+// Llama as a language model: the loss of the next token.
+#pragma once
+
+#include "models/language_model.h"
+#include "models/llama/network.h"
+#include "models/registry.h"
+
+namespace assay::llama {
+
+class Llama final : public LanguageModel {
+ public:
+  explicit Llama(const Options& options) : options_(options) {}
+  std::shared_ptr<Network> get_model() override;
+  std::vector<InputSpec> input_spec() const override;
+  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
+  torch::Tensor training_step(const Batch& batch) override;
+  // As gpt's: 6 a weight and token, and 6 T (T + 1) D a layer for attention.
+  std::optional<double> flops_per_sample() const override;
+
+ private:
+  Options options_;
+};
+
+// Reads and checks the section Model, except its name.
+Options read_options(Reader& section);
+
+ModelEntry entry();
+
+}  // namespace assay::llama

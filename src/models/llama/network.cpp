@@ -1,0 +1,105 @@
+#include "models/llama/network.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "nn/attention.h"
+#include "nn/linear.h"
+#include "nn/linear_cross_entropy.h"
+#include "nn/recompute.h"
+
+namespace assay::llama {
+
+namespace {
+
+constexpr auto kLayout = WeightLayout::OutIn;
+
+}  // namespace
+
+Transformer::Transformer(const Options& o)
+    : options_(o), rotations_(o.hidden_size / o.num_attention_heads, o.max_position_embeddings, o.rope_theta) {
+  PartMaker make(*this);
+  const int64_t width = o.hidden_size, inner = o.ffn_hidden_size;
+  const int64_t shared = width / o.num_attention_heads * o.num_key_value_heads;
+  const auto weight = [&](const std::string& path, int64_t out, int64_t in) {
+    return make.weight(path, {out, in}, o.initializer_range);
+  };
+  tokens_ = weight("model.embed_tokens", o.vocab_size, width);
+  for (int64_t i = 0; i < o.num_layers; ++i) {
+    const std::string at = fmt::format("model.layers.{}.", i);
+    Block block;
+    block.query = weight(at + "self_attn.q_proj", width, width);
+    block.key = weight(at + "self_attn.k_proj", shared, width);
+    block.value = weight(at + "self_attn.v_proj", shared, width);
+    block.attention_out = weight(at + "self_attn.o_proj", width, width);
+    block.gate = weight(at + "mlp.gate_proj", inner, width);
+    block.up = weight(at + "mlp.up_proj", inner, width);
+    block.down = weight(at + "mlp.down_proj", width, inner);
+    block.attention_norm = make.ones(at + "input_layernorm", width);
+    block.feed_norm = make.ones(at + "post_attention_layernorm", width);
+    blocks_.push_back(std::move(block));
+  }
+  norm_ = make.ones("model.norm", width);
+  head_ = o.tie_word_embeddings ? tokens_ : weight("lm_head", o.vocab_size, width);
+}
+
+torch::Tensor Transformer::dropped(const torch::Tensor& x) const {
+  const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
+  return dropout > 0 ? torch::dropout(x, dropout, /*train=*/true) : x;
+}
+
+torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
+  ASSAY_CHECK(tokens.size(1) <= options_.max_position_embeddings,
+              fmt::format("a sequence of {} tokens; the model has {} positions", tokens.size(1),
+                          options_.max_position_embeddings));
+  // A tied table gets a dense gradient as the last layer, which takes in this sparse one.
+  torch::Tensor x =
+      dropped(torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                               /*sparse=*/is_training() && options_.tie_word_embeddings));
+  for (const Block& block : blocks_) {
+    const auto run = [this, &block](const TensorList& in) { return TensorList{run_block(block, in[0])}; };
+    x = (options_.recomputes == Recomputes::Blocks ? recompute(run, {x}) : run({x}))[0];
+  }
+  return rms_norm(x, norm_, options_.rms_norm_eps);
+}
+
+torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) const {
+  const int64_t heads = options_.num_attention_heads, shared = options_.num_key_value_heads;
+  const int64_t head_width = options_.hidden_size / heads;
+  const auto project = [&](const torch::Tensor& weight) {
+    return linear(normed, weight, kLayout).unflatten(-1, {-1, head_width});  // [B, T, H, d]
+  };
+  // The fused attention wants a key and a value for every query.
+  const auto for_all = [&](const torch::Tensor& x) {
+    return shared == heads ? x : x.repeat_interleave(heads / shared, /*dim=*/2);
+  };
+  const torch::Tensor query = rotations_.rotate(project(b.query));
+  const torch::Tensor key = for_all(rotations_.rotate(project(b.key)));
+  const torch::Tensor qkv =
+      torch::cat({query.flatten(2), key.flatten(2), for_all(project(b.value)).flatten(2)}, /*dim=*/2);
+  const torch::Tensor no_bias = torch::zeros({qkv.size(2)}, qkv.options());
+  return attention(qkv, no_bias,
+                   {.num_heads = heads,
+                    .causal = true,
+                    .key_mask = {},
+                    .dropout = is_training() ? options_.attention_probs_dropout_prob : 0});
+}
+
+torch::Tensor Transformer::run_block(const Block& b, const torch::Tensor& x) const {
+  const auto run = [this, &b](const TensorList& in) { return TensorList{attend(b, in[0])}; };
+  const torch::Tensor normed = rms_norm(x, b.attention_norm, options_.rms_norm_eps);
+  const torch::Tensor seen =
+      (options_.recomputes == Recomputes::Attention ? recompute(run, {normed}) : run({normed}))[0];
+  const torch::Tensor middle = x + dropped(linear(seen, b.attention_out, kLayout));
+  const torch::Tensor wide = rms_norm(middle, b.feed_norm, options_.rms_norm_eps);
+  const torch::Tensor gated = torch::silu(linear(wide, b.gate, kLayout)) * linear(wide, b.up, kLayout);
+  return middle + dropped(linear(gated, b.down, kLayout));
+}
+
+torch::Tensor Transformer::forward(const TensorList& inputs) { return linear(hidden(inputs.at(0)), head_, kLayout); }
+
+torch::Tensor Transformer::loss(const torch::Tensor& tokens, const torch::Tensor& labels) {
+  return linear_cross_entropy(hidden(tokens).flatten(0, 1), {.weight = head_, .bias = {}}, labels.flatten());
+}
+
+}  // namespace assay::llama

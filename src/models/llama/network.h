@@ -1,0 +1,58 @@
+// The network of Llama (Touvron et al. 2023): rotary positions, RMS normalisation, SwiGLU and grouped-query attention,
+// with the parameter names of Hugging Face's checkpoints.
+//
+// Shapes: B batch, T sequence, D hidden_size, V vocab_size.
+#pragma once
+
+#include "engine/module.h"
+#include "models/transformer_options.h"
+#include "nn/rotary.h"
+#include "nn/transformer_parts.h"
+
+namespace assay::llama {
+
+// The defaults are TinyLlama's, 1.1 billion parameters.
+struct Options {
+  int64_t vocab_size = 32000;
+  int64_t hidden_size = 2048;
+  int64_t num_layers = 22;
+  int64_t num_attention_heads = 32;
+  int64_t num_key_value_heads = 4;       // each serves num_attention_heads / num_key_value_heads heads
+  int64_t ffn_hidden_size = 5632;
+  int64_t max_position_embeddings = 2048;
+  int64_t sequence_length = 2048;  // tokens of a sample; the export declares it
+  double hidden_dropout_prob = 0;
+  double attention_probs_dropout_prob = 0;
+  double initializer_range = 0.02;  // standard deviation of new weights
+  double rms_norm_eps = 1e-5;
+  double rope_theta = 10000;
+  bool tie_word_embeddings = false;  // the last layer is the table of embeddings
+  Recomputes recomputes = Recomputes::Nothing;
+};
+
+class Transformer final : public Network {
+ public:
+  explicit Transformer(const Options& options);
+  // {tokens [B, T] int64} -> logits [B, T, V]
+  torch::Tensor forward(const TensorList& inputs) override;
+  // The mean cross entropy of labels [B, T]; -100 does not count. Logits are not kept.
+  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels);
+
+ private:
+  struct Block {
+    torch::Tensor attention_norm, query, key, value, attention_out;
+    torch::Tensor feed_norm, gate, up, down;
+  };
+  torch::Tensor hidden(const torch::Tensor& tokens);  // [B, T, D], behind the last normalisation
+  torch::Tensor run_block(const Block& block, const torch::Tensor& x) const;
+  torch::Tensor attend(const Block& block, const torch::Tensor& normed) const;
+  torch::Tensor dropped(const torch::Tensor& x) const;
+
+  Options options_;
+  torch::Tensor tokens_, head_;  // [V, D] both; the same when they are tied
+  std::vector<Block> blocks_;
+  torch::Tensor norm_;
+  Rotations rotations_;
+};
+
+}  // namespace assay::llama
