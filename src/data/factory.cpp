@@ -5,6 +5,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/image_dataset.h"
+#include "data/image_folder.h"
+#include "data/ratings.h"
+#include "data/text_images.h"
 
 namespace assay {
 
@@ -45,6 +48,16 @@ std::shared_ptr<const Dataset> make_idx_images(const WorkerConfig& config, Reade
   return std::make_shared<ImageDataset>(options);
 }
 
+std::shared_ptr<const Dataset> make_dataset(const WorkerConfig& config, Reader& section, uint64_t seed) {
+  const auto check = [&](const std::vector<fs::path>& files) { check_files(config, files); };
+  const std::string name =
+      section.get_choice("name", {"idx_images", "image_folder", "ratings", "text_images"}, "idx_images");
+  if (name == "image_folder") return make_image_folder(config, section, seed);
+  if (name == "ratings") return make_ratings(config, section, check);
+  if (name == "text_images") return make_text_images(config, section, seed, check);
+  return make_idx_images(config, section, seed);
+}
+
 }  // namespace
 
 std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::string& part, int64_t batch_size,
@@ -68,8 +81,7 @@ std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::strin
   sampler.batch_size = loader_section.get_int("batch_size", batch_size);
   loader_section.finish();
 
-  dataset_section.get_choice("name", {"idx_images"}, "idx_images");
-  std::shared_ptr<const Dataset> dataset = make_idx_images(config, dataset_section, seed);
+  std::shared_ptr<const Dataset> dataset = make_dataset(config, dataset_section, seed);
   sampler.num_samples = dataset->size();
   return std::make_unique<Loader>(std::move(dataset), sampler, loader);
 }

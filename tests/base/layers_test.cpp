@@ -29,6 +29,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"config", {"base"}},
       {"record", {"base"}},
       {"prepare", both},
+      {"render", with({"prepare"})},
       {"plan", with({"prepare"})},
       {"launch", with({"prepare", "plan"})},
       {"verify", with({"prepare", "plan"})},
