@@ -29,8 +29,6 @@ class RatingsFile : public testing::Test {
   TempFolder folder_{"assay-ratings"};
 };
 
-}  // namespace
-
 TEST_F(RatingsFile, GivesUsersItemsAndLabels) {
   const std::string text = "user,item,rating\n0,12,4.0\n3,5,3.5\n7,1,5\n";
   const Ratings data = read(text);
@@ -67,4 +65,5 @@ TEST_F(RatingsFile, SurvivesGarbage) {
   }
 }
 
+}  // namespace
 }  // namespace assay

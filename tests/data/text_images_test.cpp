@@ -70,8 +70,6 @@ class TextImageFolder : public testing::Test {
   TextImages::Options options_;
 };
 
-}  // namespace
-
 TEST(TextLabels, ReadsOutlines) {
   const auto labels = parse_text_labels(std::string(kLabelLine) +
                                             "\nb.png\t[]\r\nc.png\t[{\"transcription\": \"###\", \"points\": "
@@ -222,4 +220,5 @@ TEST_F(TextImageFolder, NamesWhatIsWrong) {
   EXPECT_NE(refused().find("shrink_ratio"), std::string::npos);
 }
 
+}  // namespace
 }  // namespace assay
