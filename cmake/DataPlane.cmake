@@ -18,8 +18,8 @@ endforeach()
 add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
-target_link_libraries(assay_data_plane PUBLIC assay_config assay_record ${TORCH_LIBRARIES} gomp ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB JPEG::JPEG
-                      PNG::PNG)
+target_link_libraries(assay_data_plane PUBLIC assay_config assay_record assay_text ${TORCH_LIBRARIES} gomp
+                      ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB JPEG::JPEG PNG::PNG)
 # libtorch was built with NDEBUG, and some of its classes have more members without it.
 target_compile_definitions(assay_data_plane PUBLIC NDEBUG)
 # -Wno-psabi: vectors go between functions that are always inlined, so how a call would pass them does not matter.

@@ -35,6 +35,8 @@ void add_completion_command(CLI::App& app, Context& context);
 // Subcommands of `assay data`.
 void add_data_prepare_command(CLI::App& data, Context& context);
 void add_data_list_command(CLI::App& data, Context& context);
+void add_data_tokenizer_command(CLI::App& data, Context& context);
+void add_data_encode_command(CLI::App& data, Context& context);
 
 // What may stand in place of the last of these words, one a line: what the shells' completion scripts ask.
 void print_completions(const CLI::App& app, const Context& context, const std::vector<std::string>& words);

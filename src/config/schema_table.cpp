@@ -168,7 +168,7 @@ void add_data(Sections& sections, Keys& keys) {
     sections.push_back({.path = path + ".dataset", .doc = "The samples; further keys by data set.", .open = true});
     sections.push_back({.path = path + ".sampler", .doc = "Their order."});
     sections.push_back({.path = path + ".loader", .doc = "How they are read."});
-    add(required(text(path + ".dataset.name", "", "Kind of data set, such as idx_images.")));
+    add(required(text(path + ".dataset.name", "", "Kind of data set, such as idx_images; data.md has them all.")));
     add(location(text(path + ".dataset.input_dir", nullptr, "Its folder, relative to data.path; derived from that.")));
     add(text(path + ".dataset.split", train ? "train" : "test", "Part of the data set."));
     add(limit(path + ".dataset.limit", nullptr, "Use only the first so many samples."));

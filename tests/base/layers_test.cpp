@@ -19,7 +19,7 @@ namespace {
 
 // What each folder of src/ may include besides itself.
 const std::map<std::string, std::set<std::string>>& allowed() {
-  static const std::set<std::string> both = {"base", "config", "record"};
+  static const std::set<std::string> both = {"base", "config", "record", "text"};
   const auto with = [](std::set<std::string> more) {
     more.insert(both.begin(), both.end());
     return more;
@@ -28,6 +28,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"base", {}},
       {"config", {"base"}},
       {"record", {"base"}},
+      {"text", {"base"}},
       {"prepare", both},
       {"render", with({"prepare"})},
       {"plan", with({"prepare"})},

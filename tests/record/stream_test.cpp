@@ -26,7 +26,7 @@ Record metrics(int64_t time_us, double loss) {
   return record;
 }
 
-std::string message_of(const std::function<void()>& action) {
+std::string fault_message(const std::function<void()>& action) {
   try {
     action();
   } catch (const DataError& error) {
@@ -35,7 +35,7 @@ std::string message_of(const std::function<void()>& action) {
   return "no error";
 }
 
-void append(const fs::path& path, std::string_view text) { std::ofstream(path, std::ios::app) << text; }
+void append_text(const fs::path& path, std::string_view text) { std::ofstream(path, std::ios::app) << text; }
 
 }  // namespace
 
@@ -76,7 +76,7 @@ TEST(RecordStream, EveryRecordReadsBackEqual) {
 }
 
 TEST(RecordStream, ErrorsNameFileLineAndKey) {
-  const auto read = [](std::string_view line) { return message_of([&] { record_of(line, "f.jsonl:3"); }); };
+  const auto read = [](std::string_view line) { return fault_message([&] { record_of(line, "f.jsonl:3"); }); };
   EXPECT_EQ(read(R"({"type":"event","time_us":1})"), "f.jsonl:3: a record needs the key 'data'");
   EXPECT_EQ(read(R"({"type":"evnt","time_us":1,"data":{}})"),
             "f.jsonl:3: 'type' must be event, parameters, metadata, metrics, environment, result or message");
@@ -154,7 +154,7 @@ TEST(RecordStream, CutAtEveryByteLosesOnlyTheTornLine) {
   TempFolder folder;
   for (size_t cut = 0; cut <= second.size(); ++cut) {
     const fs::path path = folder.path() / fmt::format("{}.jsonl", cut);
-    append(path, first + second.substr(0, cut));
+    append_text(path, first + second.substr(0, cut));
     const size_t expected = cut == second.size() ? 2 : 1;
     ASSERT_EQ(read_records(path).size(), expected) << cut;
     RecordWriter(path).write(metrics(3, 1));
@@ -167,8 +167,8 @@ TEST(RecordStream, CutAtEveryByteLosesOnlyTheTornLine) {
 TEST(RecordStream, DamageBeforeTheLastLineIsAnError) {
   TempFolder folder;
   const fs::path path = folder.path() / "r.jsonl";
-  append(path, to_record_line(metrics(1, 1)) + "\n{\"type\":\n" + to_record_line(metrics(2, 1)) + "\n");
-  EXPECT_NE(message_of([&] { read_records(path); }).find("r.jsonl:2: "), std::string::npos);
+  append_text(path, to_record_line(metrics(1, 1)) + "\n{\"type\":\n" + to_record_line(metrics(2, 1)) + "\n");
+  EXPECT_NE(fault_message([&] { read_records(path); }).find("r.jsonl:2: "), std::string::npos);
   EXPECT_TRUE(read_records(folder.path() / "missing").empty());
   EXPECT_THROW(RecordWriter(folder.path() / "no" / "folder"), InfrastructureError);
 }
@@ -203,13 +203,13 @@ TEST(RecordStream, FollowerSeesEachCompleteLineOnce) {
   RecordFollower follower(path);
   EXPECT_TRUE(follower.next().empty());  // no file yet
   const std::string line = to_record_line(metrics(1, 1)) + "\n";
-  append(path, line + line.substr(0, 10));
+  append_text(path, line + line.substr(0, 10));
   EXPECT_EQ(follower.next().size(), 1u);
   EXPECT_TRUE(follower.next().empty());
-  append(path, line.substr(10) + line);
+  append_text(path, line.substr(10) + line);
   EXPECT_EQ(follower.next().size(), 2u);
-  append(path, "damage\n");
-  EXPECT_NE(message_of([&] { follower.next(); }).find("r.jsonl:4: "), std::string::npos);
+  append_text(path, "damage\n");
+  EXPECT_NE(fault_message([&] { follower.next(); }).find("r.jsonl:4: "), std::string::npos);
   fs::resize_file(path, line.size());  // replaced by a shorter one
   EXPECT_EQ(follower.next().size(), 1u);
 }

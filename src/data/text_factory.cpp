@@ -1,0 +1,131 @@
+#include "data/text_factory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/gpt_dataset.h"
+#include "data/masked_language.h"
+#include "data/text_classification.h"
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path text_folder(const TextDatasetRequest& request, Reader& section) {
+  const auto folder = section.get_optional_string("input_dir");
+  if (!folder && !request.config.data.path) section.fail("input_dir", "is missing: the folder of the data");
+  const fs::path path = folder ? fs::path(*folder) : *request.config.data.path;
+  if (!fs::is_directory(path)) throw DataError(fmt::format("{}: no such folder", path.string()));
+  return path;
+}
+
+// The size of the model's vocabulary; 0 when the model has none.
+int64_t model_vocabulary(const WorkerConfig& config) {
+  const auto model = config.config.find("Model");
+  if (model == config.config.end() || !model->is_object()) return 0;
+  const auto size = model->find("vocab_size");
+  return size != model->end() && size->is_number_integer() ? size->get<int64_t>() : 0;
+}
+
+// The only PREFIX_ids.npy of a folder.
+std::string only_prefix(const fs::path& folder, const Reader& section) {
+  constexpr std::string_view kEnd = "_ids.npy";
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::string name = entry.path().filename().string();
+    if (name.ends_with(kEnd)) found.push_back(name.substr(0, name.size() - kEnd.size()));
+  }
+  std::sort(found.begin(), found.end());
+  if (found.empty()) {
+    throw DataError(fmt::format("{}: no *_ids.npy in it; assay data encode makes one from texts", folder.string()));
+  }
+  if (found.size() > 1) section.fail("data_prefix", "is missing; there are: " + join(found, ", "));
+  return found[0];
+}
+
+// SPLIT.jsonl, unless `file` names another.
+fs::path text_file(const fs::path& folder, Reader& section) {
+  const std::string split = section.get_string("split", "train");
+  return folder / section.get_string("file", split + ".jsonl");
+}
+
+int64_t text_length(Reader& section, int64_t fallback) {
+  const int64_t length = section.get_int("max_seq_len", fallback);
+  if (length < 5 || length > 1'000'000) section.fail("max_seq_len", "must be from 5 to 1000000");
+  return length;
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_text_classification(const TextDatasetRequest& request, Reader& section) {
+  TextClassification::Options options;
+  const fs::path folder = text_folder(request, section);
+  options.file = text_file(folder, section);
+  options.tokenizer = folder / section.get_string("tokenizer", "tokenizer");
+  options.max_seq_len = text_length(section, options.max_seq_len);
+  options.num_classes = section.get_int("num_classes", options.num_classes);
+  if (options.num_classes < 2) section.fail("num_classes", "must be at least 2");
+  options.limit = section.get_int("limit", options.limit);
+  options.vocab_size = model_vocabulary(request.config);
+  section.finish();
+  request.check_files({options.file});
+  return std::make_shared<TextClassification>(options);
+}
+
+std::shared_ptr<const Dataset> make_masked_language(const TextDatasetRequest& request, Reader& section) {
+  MaskedLanguage::Options options;
+  const fs::path folder = text_folder(request, section);
+  options.file = text_file(folder, section);
+  options.tokenizer = folder / section.get_string("tokenizer", "tokenizer");
+  options.max_seq_len = text_length(section, options.max_seq_len);
+  options.mask_prob = section.get_double("mask_prob", options.mask_prob);
+  if (!(options.mask_prob > 0 && options.mask_prob < 1)) section.fail("mask_prob", "must be above 0 and below 1");
+  options.limit = section.get_int("limit", options.limit);
+  options.vocab_size = model_vocabulary(request.config);
+  options.seed = request.seed;
+  section.finish();
+  request.check_files({options.file});
+  return std::make_shared<MaskedLanguage>(options);
+}
+
+std::shared_ptr<const Dataset> make_gpt_dataset(const TextDatasetRequest& request, Reader& section) {
+  GptDataset::Options options;
+  const fs::path folder = text_folder(request, section);
+  const auto prefixes = section.get_optional_string("data_prefix");
+  const std::vector<std::string> names = prefixes ? split(*prefixes, ',') : std::vector{only_prefix(folder, section)};
+  const std::vector<double> weights = section.get_doubles("data_weights", std::vector<double>(names.size(), 1.0));
+  if (weights.size() != names.size()) {
+    section.fail("data_weights", fmt::format("must be {} numbers, one for each data_prefix", names.size()));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!(weights[i] > 0)) section.fail("data_weights", "must all be above 0");
+    options.sources.push_back({folder / std::string(trim(names[i])), weights[i]});
+  }
+  options.index.split = section.get_string("split", "train");
+  const std::vector<std::string> modes = {"Train", "Eval", "Test"};
+  const std::string mode = section.get_choice("mode", modes, request.part);
+  options.index.part = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
+  options.index.sequence_length = section.get_int("max_seq_len", options.index.sequence_length);
+  if (options.index.sequence_length < 1) section.fail("max_seq_len", "must be at least 1");
+  options.index.num_samples = section.get_int("num_samples", 0);
+  if (options.index.num_samples < 0) section.fail("num_samples", "must be at least 0");
+  options.index.seed = static_cast<uint64_t>(section.get_int("seed", static_cast<int64_t>(request.seed)));
+  options.index.shuffle = section.get_bool("shuffle", mode == "Train");
+  options.vocab_size = model_vocabulary(request.config);
+  options.limit = section.get_int("limit", options.limit);
+  section.finish();
+  std::vector<fs::path> files;
+  for (const GptDataset::Source& source : options.sources) {
+    const TokenPaths paths(source.prefix);
+    files.insert(files.end(), {paths.ids, paths.index});
+  }
+  request.check_files(files);
+  return std::make_shared<GptDataset>(options);
+}
+
+}  // namespace assay
