@@ -1,5 +1,6 @@
-// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2 and BERT
-// base, and of the matrix products beside libtorch's. The best of several alternating runs.
+// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2, BERT base
+// and ResNet-50, and of the matrix products beside libtorch's. The best of several alternating runs.
+//   ops [TEXT]   only the rows whose name has this text
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -12,8 +13,10 @@
 #include "device/threads.h"
 #include "nn/attention.h"
 #include "nn/bias_gelu.h"
+#include "nn/conv.h"
 #include "nn/linear.h"
 #include "nn/linear_cross_entropy.h"
+#include "nn/norm_act.h"
 #include "nn/residual_norm.h"
 
 namespace assay {
@@ -28,8 +31,11 @@ double once(const Operator& f, const std::vector<torch::Tensor>& inputs, const t
   return watch.seconds() * 1e3;
 }
 
+std::string g_wanted;  // text that a row's name must have
+
 void row(const std::string& name, const std::vector<torch::Tensor>& values, const Operator& fused,
          const Operator& plain) {
+  if (name.find(g_wanted) == std::string::npos) return;
   std::vector<torch::Tensor> inputs;
   for (const torch::Tensor& value : values) inputs.push_back(value.detach().requires_grad_(true));
   const torch::Tensor gradient = torch::rand_like(plain(inputs).detach());
@@ -39,7 +45,7 @@ void row(const std::string& name, const std::vector<torch::Tensor>& values, cons
     ours = std::min(ours, once(fused, inputs, gradient));
     theirs = std::min(theirs, once(plain, inputs, gradient));
   }
-  fmt::print("{:<44}{:>10.2f}{:>13.2f}{:>8.2f}\n", name, ours, theirs, theirs / ours);
+  fmt::print("{:<58}{:>10.2f}{:>13.2f}{:>8.2f}\n", name, ours, theirs, theirs / ours);
   std::fflush(stdout);
 }
 
@@ -119,15 +125,56 @@ void product_rows() {
       [&](const auto& x) { return torch::nn::functional::cross_entropy(torch::linear(x[0], x[1]), label); });
 }
 
+struct ConvolutionShape {
+  int64_t in, out, size, kernel, stride;
+};
+
+void convolution_rows() {
+  const auto channels_last = [](const torch::Tensor& x) { return x.contiguous(torch::MemoryFormat::ChannelsLast); };
+  for (const ConvolutionShape& s :
+       {ConvolutionShape{64, 64, 56, 3, 1}, ConvolutionShape{128, 128, 28, 3, 1}, ConvolutionShape{256, 256, 14, 3, 1},
+        ConvolutionShape{64, 256, 56, 1, 1}, ConvolutionShape{512, 128, 28, 1, 1},
+        ConvolutionShape{1024, 256, 14, 1, 1}, ConvolutionShape{256, 512, 56, 1, 2}}) {
+    torch::nn::Conv2d conv(
+        torch::nn::Conv2dOptions(s.in, s.out, s.kernel).stride(s.stride).padding(s.kernel / 2).bias(false));
+    row(
+        fmt::format("convolution {}x{}, {} to {}, 8 of {} x {}, stride {}", s.kernel, s.kernel, s.in, s.out, s.size,
+                    s.size, s.stride),
+        {channels_last(torch::randn({8, s.in, s.size, s.size})),
+         channels_last(torch::randn({s.out, s.in, s.kernel, s.kernel}))},
+        [&](const auto& in) {
+          conv->weight = in[1];
+          return convolve(*conv, in[0]);
+        },
+        [&](const auto& in) { return torch::conv2d(in[0], in[1], {}, s.stride, s.kernel / 2); });
+  }
+}
+
+void norm_rows() {
+  for (const auto& [channels, size] : {std::pair(64, 56), std::pair(256, 56), std::pair(1024, 14)}) {
+    torch::nn::BatchNorm2d norm(channels);
+    const auto picture = [&, c = channels, n = size] {
+      return torch::randn({8, c, n, n}).contiguous(torch::MemoryFormat::ChannelsLast);
+    };
+    row(
+        fmt::format("batch norm, residual, ReLU, 8 x {} of {} x {}", channels, size, size), {picture(), picture()},
+        [&](const auto& in) { return norm_act(*norm, in[0], {.residual = in[1], .relu = true}); },
+        [&](const auto& in) { return (norm->forward(in[0]) + in[1]).relu_(); });
+  }
+}
+
 }  // namespace
 }  // namespace assay
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) assay::g_wanted = argv[1];
   assay::install_caching_allocator();
   const auto threads = assay::configure_threads(1);
-  fmt::print("forward and backward, {} threads, 1024 tokens\n", threads.threads);
-  fmt::print("{:<44}{:>10}{:>13}{:>8}\n", "operator", "fused ms", "libtorch ms", "ratio");
+  fmt::print("forward and backward, {} threads\n", threads.threads);
+  fmt::print("{:<58}{:>10}{:>13}{:>8}\n", "operator", "fused ms", "libtorch ms", "ratio");
   assay::attention_rows();
   assay::element_rows();
   assay::product_rows();
+  assay::convolution_rows();
+  assay::norm_rows();
 }

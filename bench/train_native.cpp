@@ -94,6 +94,7 @@ Json train(const Arguments& a) {
           {"forward_ms", collector.forward_s / steps * 1e3},
           {"backward_ms", collector.backward_s / steps * 1e3},
           {"optimizer_ms", collector.optimizer_s / steps * 1e3},
+          {"peak_tensor_bytes", allocator_stats().peak_bytes},
           {"peak_bytes", *peak_resident_bytes()}};
 }
 

@@ -22,6 +22,8 @@ target_link_libraries(assay_data_plane PUBLIC assay_config assay_record assay_te
                       ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB JPEG::JPEG PNG::PNG)
 # libtorch was built with NDEBUG, and some of its classes have more members without it.
 target_compile_definitions(assay_data_plane PUBLIC NDEBUG)
+# Without it at::parallel_for, a template in libtorch's headers, runs everything on one thread and says nothing.
+target_compile_options(assay_data_plane PUBLIC -fopenmp)
 # -Wno-psabi: vectors go between functions that are always inlined, so how a call would pass them does not matter.
 target_compile_options(assay_data_plane PRIVATE -fno-math-errno -Wno-psabi)
 target_precompile_headers(assay_data_plane PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
@@ -51,7 +53,7 @@ function(assay_add_plugin name folder)
   add_library(assay_plugin_${name} MODULE ${ARGN})
   target_include_directories(assay_plugin_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_include_directories(assay_plugin_${name} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
-  target_compile_options(assay_plugin_${name} PRIVATE -fno-math-errno)
+  target_compile_options(assay_plugin_${name} PRIVATE -fno-math-errno -fopenmp)
   set_target_properties(assay_plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${folder})
 endfunction()
 # vendors/<vendor>/plugin/*.cpp becomes bin/plugins/<vendor>.so, which Global.plugin names <vendor>.

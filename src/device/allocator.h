@@ -1,6 +1,5 @@
 // Memory for tensors. glibc returns a freed activation to the system and pays page faults for it in the next step,
-// which makes stock C++ training slower than Python's; this allocator keeps freed blocks by size and hands them out
-// again.
+// which makes stock C++ training slower than Python's; this allocator keeps what is freed and hands it out again.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,8 @@ AllocatorStats allocator_stats();
 // Gives every cached block back to the system.
 void release_cached_memory();
 
-// The size of the block that serves a request: at most an eighth more than asked for, 64-byte multiples.
+// The size of the block that serves a request, a multiple of 64 bytes: up to an eighth more than asked for below a
+// megabyte, the next multiple above.
 size_t block_size(size_t num_bytes);
 
 }  // namespace assay

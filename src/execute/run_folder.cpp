@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -56,7 +59,18 @@ FileDescriptor take_lock(const std::filesystem::path& run) {
   const auto path = run / "lock";
   FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) throw InfrastructureError(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  // A controller that was killed while it started a process leaves the lock to that one, until it runs its program.
+  const auto held_by_a_living = [&] {
+    const auto owner = parse_int(trim(read_file(path)));
+    return !owner || ::kill(static_cast<pid_t>(*owner), 0) == 0 || errno != ESRCH;
+  };
+  constexpr auto kPatience = std::chrono::seconds(5);
+  const auto begin = std::chrono::steady_clock::now();
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (!held_by_a_living() && std::chrono::steady_clock::now() - begin < kPatience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      continue;
+    }
     const auto owner = std::string(trim(read_file(path)));
     throw InfrastructureError(
         fmt::format("{}: another assay (process {}) is running this", run.string(), owner.empty() ? "?" : owner));
@@ -200,7 +214,9 @@ std::filesystem::path find_run(const std::filesystem::path& runs, const std::str
   std::vector<std::string> known;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(runs, ignored)) {
-    if (std::filesystem::exists(entry.path() / "plan.json")) known.push_back(entry.path().filename().string());
+    const std::string run = entry.path().filename().string();
+    // A name with a dot is a run that was never ready: its controller was killed while it made the folder.
+    if (run[0] != '.' && std::filesystem::exists(entry.path() / "plan.json")) known.push_back(run);
   }
   std::sort(known.begin(), known.end());
   if (name == "last" && !known.empty()) return runs / known.back();

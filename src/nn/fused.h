@@ -16,6 +16,9 @@ namespace assay {
 // which have to see libtorch's operators. Undefined tensors are passed over.
 bool can_fuse(std::initializer_list<torch::Tensor> tensors);
 
+inline bool is_float(const torch::Tensor& x) { return x.scalar_type() == torch::kFloat; }
+inline bool is_channels_last(const torch::Tensor& x) { return x.is_contiguous(torch::MemoryFormat::ChannelsLast); }
+
 // A dropout mask of its own: the seed is drawn from libtorch's CPU generator, so that the generator's state decides it.
 // Nothing is drawn when `probability` is 0.
 DropoutKey draw_dropout(double probability);

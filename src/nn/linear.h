@@ -14,6 +14,10 @@ enum class WeightLayout {
 // x [..., in] times the weight: [..., out]. Biases are added by the operator that reads the result.
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, WeightLayout layout);
 
+// x [..., in] times a weight [out, in], plus a bias [out]: what torch.nn.Linear computes. Outside of training
+// it is libtorch's operator, so that an evaluation gives what the export does.
+torch::Tensor affine(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias);
+
 // The results of three weights [out, in] side by side, [..., 3 out]: query, key and value of one attention.
 torch::Tensor linear3(const torch::Tensor& x, const torch::Tensor& first, const torch::Tensor& second,
                       const torch::Tensor& third);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nn/simd.h"
+
 namespace assay {
 
 namespace {
@@ -9,7 +11,7 @@ namespace {
 constexpr int64_t kWide = 128;  // elements of a wide row: enough independent additions to hide their latency
 // Few pieces, since their sums are put together by one thread; several for each of many threads all the same.
 constexpr int64_t kMaxPieces = 64;
-constexpr int64_t kMinPieceSize = 4096;  // elements; less is not worth a thread's while
+constexpr int64_t kMinPieceSize = 32768;  // elements
 constexpr int64_t kSumBlock = 64;  // wide rows summed before their sum is added to the whole: keeps rounding small
 
 // How many rows make a wide row. A power of two, so that pieces are whole numbers of them.
@@ -74,8 +76,8 @@ struct WideSums {
   }
 };
 
-template <typename T>
-[[gnu::always_inline]] inline void moments_body(const MomentsArgs<T>& p, T* sums, T* squares) {
+template <typename T, int Bytes>
+ASSAY_INLINE void norm_moments(const MomentsArgs<T>& p) {
   const int64_t rows = rows_per_wide(p.channels);
   T center[kMaxNormChannels];
   first_mean(p, center);
@@ -92,146 +94,178 @@ template <typename T>
         totals.row_done();
       });
   totals.flush();
-  fold(totals.sum, rows, p.channels, sums);
-  fold(totals.product, rows, p.channels, squares);
+  fold(totals.sum, rows, p.channels, p.sums);
+  fold(totals.product, rows, p.channels, p.squares);
   for (int64_t c = 0; c < p.channels; ++c) {
     const T count = static_cast<T>(p.count);
-    squares[c] = std::max(squares[c] - sums[c] * (sums[c] / count), T(0));
-    sums[c] += count * center[c];
+    p.squares[c] = std::max(p.squares[c] - p.sums[c] * (p.sums[c] / count), T(0));
+    p.sums[c] += count * center[c];
   }
 }
 
-template <typename T, bool Residual, bool Relu>
-[[gnu::always_inline]] inline void apply_body(const ApplyArgs<T>& p) {
-  each_wide_row(
-      p.count, p.channels, [&](int64_t at, int64_t n) __attribute__((always_inline)) {
-        const T* __restrict x = p.x + at;
-        const T* __restrict residual = Residual ? p.residual + at : nullptr;
-        const T* __restrict scale = p.scale;
-        const T* __restrict shift = p.shift;
-        T* __restrict y = p.y + at;
-        for (int64_t i = 0; i < n; ++i) {
-          T value = x[i] * scale[i] + shift[i];
-          if constexpr (Residual) value += residual[i];
-          // A comparison that keeps NaN: a broken value must reach the loss.
-          if constexpr (Relu) value = value < T(0) ? T(0) : value;
-          y[i] = value;
-        }
-      });
+template <typename T, int Bytes>
+ASSAY_INLINE void norm_combine(const CombineArgs<T>& p) {
+  double* __restrict mean = p.mean;
+  double* __restrict variance = p.variance;
+  std::fill(mean, mean + p.channels, 0);
+  std::fill(variance, variance + p.channels, 0);
+  for (int64_t done = 0, piece = 0; done < p.rows; done += p.piece_rows, ++piece) {
+    const auto count = static_cast<double>(std::min(p.piece_rows, p.rows - done));
+    const double share = count / (static_cast<double>(done) + count), weight = static_cast<double>(done) * share;
+    const T* __restrict sums = p.sums + piece * p.channels;
+    const T* __restrict squares = p.squares + piece * p.channels;
+    for (int64_t c = 0; c < p.channels; ++c) {
+      const double difference = static_cast<double>(sums[c]) / count - mean[c];
+      mean[c] += difference * share;
+      variance[c] += static_cast<double>(squares[c]) + difference * difference * weight;
+    }
+  }
+  for (int64_t c = 0; c < p.channels; ++c) variance[c] /= static_cast<double>(p.rows);
 }
 
-template <typename T>
-[[gnu::always_inline]] inline void apply_any(const ApplyArgs<T>& p) {
-  if (p.residual) {
-    p.relu ? apply_body<T, true, true>(p) : apply_body<T, true, false>(p);
+template <typename T, int Bytes>
+ASSAY_INLINE void norm_total(const TotalArgs<T>& p) {
+  double* __restrict to = p.to;
+  std::fill(to, to + p.channels, 0);
+  for (int64_t piece = 0; piece < p.pieces; ++piece) {
+    const T* __restrict values = p.values + piece * p.channels;
+    for (int64_t c = 0; c < p.channels; ++c) to[c] += static_cast<double>(values[c]);
+  }
+}
+
+template <bool Streams, typename V, typename T>
+ASSAY_INLINE void put(T* to, V value, int64_t count) {
+  if constexpr (Streams) {
+    simd::stream(to, value);
   } else {
-    p.relu ? apply_body<T, false, true>(p) : apply_body<T, false, false>(p);
+    simd::store_up_to(to, value, count);
   }
 }
 
-template <typename T, bool Relu>
-[[gnu::always_inline]] inline void reduce_body(const ReduceArgs<T>& p, T* sums, T* products) {
+template <typename T, int Bytes, bool Residual, bool Relu, bool Streams>
+ASSAY_INLINE void apply_rows(const ApplyArgs<T>& p) {
+  using V = simd::Vec<T, Bytes>;
+  each_wide_row(
+      p.count, p.channels, [&](int64_t at, int64_t width) __attribute__((always_inline)) {
+        simd::each_vector<T, Bytes>(
+            width, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+              V value = simd::load_up_to<V>(p.x + at + i, n) * simd::load_up_to<V>(p.scale + i, n) +
+                        simd::load_up_to<V>(p.shift + i, n);
+              if constexpr (Residual) value += simd::load_up_to<V>(p.residual + at + i, n);
+              // A comparison that keeps NaN: a broken value must reach the loss.
+              if constexpr (Relu) value = value < V{} ? V{} : value;
+              put<Streams>(p.y + at + i, value, n);
+            });
+      });
+  if constexpr (Streams) simd::streams_done();
+}
+
+template <typename T, int Bytes, bool Streams>
+ASSAY_INLINE void apply_any(const ApplyArgs<T>& p) {
+  if (p.residual) {
+    p.relu ? apply_rows<T, Bytes, true, true, Streams>(p) : apply_rows<T, Bytes, true, false, Streams>(p);
+  } else {
+    p.relu ? apply_rows<T, Bytes, false, true, Streams>(p) : apply_rows<T, Bytes, false, false, Streams>(p);
+  }
+}
+
+template <typename T, int Bytes>
+ASSAY_INLINE void norm_apply(const ApplyArgs<T>& p) {
+  p.streams ? apply_any<T, Bytes, true>(p) : apply_any<T, Bytes, false>(p);
+}
+
+enum class MaskFrom { Nothing, Y, X };
+
+template <typename T, int Bytes, MaskFrom From>
+ASSAY_INLINE simd::Vec<T, Bytes> masked(const ReluMask<T>& mask, simd::Vec<T, Bytes> dy, simd::Vec<T, Bytes> x,
+                                        int64_t at, int64_t i, int64_t n) {
+  using V = simd::Vec<T, Bytes>;
+  if constexpr (From == MaskFrom::Y) {
+    return simd::load_up_to<V>(mask.y + at + i, n) > V{} ? dy : V{};
+  } else if constexpr (From == MaskFrom::X) {
+    return x * simd::load_up_to<V>(mask.scale + i, n) + simd::load_up_to<V>(mask.shift + i, n) > V{} ? dy : V{};
+  } else {
+    return dy;
+  }
+}
+
+template <typename T, int Bytes, MaskFrom From>
+ASSAY_INLINE void reduce_rows(const ReduceArgs<T>& p) {
+  using V = simd::Vec<T, Bytes>;
   const int64_t rows = rows_per_wide(p.channels);
   WideSums<T> totals(rows * p.channels);
   each_wide_row(
-      p.count, p.channels, [&](int64_t at, int64_t n) __attribute__((always_inline)) {
-        const T* __restrict dy = p.dy + at;
-        const T* __restrict y = Relu ? p.y + at : nullptr;
-        const T* __restrict x = p.x + at;
-        const T* __restrict center = p.center;
-        for (int64_t i = 0; i < n; ++i) {
-          T g = dy[i];
-          if constexpr (Relu) g = y[i] > T(0) ? g : T(0);
-          totals.block_sum[i] += g;
-          totals.block_product[i] += g * (x[i] - center[i]);
-        }
+      p.count, p.channels, [&](int64_t at, int64_t width) __attribute__((always_inline)) {
+        simd::each_vector<T, Bytes>(
+            width, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+              const V x = simd::load_up_to<V>(p.x + at + i, n);
+              const V g = masked<T, Bytes, From>(p.mask, simd::load_up_to<V>(p.dy + at + i, n), x, at, i, n);
+              T* sum = totals.block_sum + i;
+              T* product = totals.block_product + i;
+              simd::store_up_to(sum, simd::load_up_to<V>(sum, n) + g, n);
+              simd::store_up_to(product,
+                                simd::load_up_to<V>(product, n) + g * (x - simd::load_up_to<V>(p.center + i, n)), n);
+            });
         totals.row_done();
       });
   totals.flush();
-  fold(totals.sum, rows, p.channels, sums);
-  fold(totals.product, rows, p.channels, products);
+  fold(totals.sum, rows, p.channels, p.sums);
+  fold(totals.product, rows, p.channels, p.products);
 }
 
-template <typename T>
-[[gnu::always_inline]] inline void reduce_any(const ReduceArgs<T>& p, T* sums, T* products) {
-  p.y ? reduce_body<T, true>(p, sums, products) : reduce_body<T, false>(p, sums, products);
-}
-
-template <typename T, bool Relu, bool Residual>
-[[gnu::always_inline]] inline void spread_body(const SpreadArgs<T>& p) {
-  each_wide_row(
-      p.count, p.channels, [&](int64_t at, int64_t n) __attribute__((always_inline)) {
-        const T* __restrict dy = p.dy + at;
-        const T* __restrict y = Relu ? p.y + at : nullptr;
-        const T* __restrict x = p.x + at;
-        const T* __restrict a = p.a;
-        const T* __restrict b = p.b;
-        const T* __restrict d = p.d;
-        T* __restrict dx = p.dx + at;
-        T* __restrict dresidual = Residual ? p.dresidual + at : nullptr;
-        for (int64_t i = 0; i < n; ++i) {
-          T g = dy[i];
-          if constexpr (Relu) g = y[i] > T(0) ? g : T(0);
-          if constexpr (Residual) dresidual[i] = g;
-          dx[i] = a[i] * g + (b[i] * x[i] + d[i]);
-        }
-      });
-}
-
-template <typename T>
-[[gnu::always_inline]] inline void spread_any(const SpreadArgs<T>& p) {
-  if (p.y) {
-    p.dresidual ? spread_body<T, true, true>(p) : spread_body<T, true, false>(p);
+template <typename T, int Bytes>
+ASSAY_INLINE void norm_reduce(const ReduceArgs<T>& p) {
+  if (p.mask.y) {
+    reduce_rows<T, Bytes, MaskFrom::Y>(p);
   } else {
-    p.dresidual ? spread_body<T, false, true>(p) : spread_body<T, false, false>(p);
+    p.mask.scale ? reduce_rows<T, Bytes, MaskFrom::X>(p) : reduce_rows<T, Bytes, MaskFrom::Nothing>(p);
   }
 }
 
-#define ASSAY_COPIES(Attributes, Suffix)                                    \
-  template <typename T>                                                     \
-  Attributes void moments_##Suffix(MomentsArgs<T> p, T* sums, T* squares) { \
-    moments_body(p, sums, squares);                                         \
-  }                                                                         \
-  template <typename T>                                                     \
-  Attributes void apply_##Suffix(ApplyArgs<T> p) {                          \
-    apply_any(p);                                                           \
-  }                                                                         \
-  template <typename T>                                                     \
-  Attributes void reduce_##Suffix(ReduceArgs<T> p, T* sums, T* products) {  \
-    reduce_any(p, sums, products);                                          \
-  }                                                                         \
-  template <typename T>                                                     \
-  Attributes void spread_##Suffix(SpreadArgs<T> p) {                        \
-    spread_any(p);                                                          \
-  }
-
-ASSAY_COPIES(__attribute__((optimize("O3"))), plain)
-#if defined(__x86_64__)
-ASSAY_COPIES(__attribute__((optimize("O3"), target("avx2,fma"))), avx2)
-ASSAY_COPIES(__attribute__((optimize("O3"), target("avx512f,avx512vl,avx512dq,avx512bw,fma,prefer-vector-width=512"))),
-             avx512)
-#endif
-
-enum class Width { Plain, Avx2, Avx512 };
-Width widest() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw")) {
-    return Width::Avx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Width::Avx2;
-#endif
-  return Width::Plain;
+template <typename T, int Bytes, MaskFrom From, bool Residual, bool Streams>
+ASSAY_INLINE void spread_rows(const SpreadArgs<T>& p) {
+  using V = simd::Vec<T, Bytes>;
+  each_wide_row(
+      p.count, p.channels, [&](int64_t at, int64_t width) __attribute__((always_inline)) {
+        simd::each_vector<T, Bytes>(
+            width, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+              const V x = simd::load_up_to<V>(p.x + at + i, n);
+              const V g = masked<T, Bytes, From>(p.mask, simd::load_up_to<V>(p.dy + at + i, n), x, at, i, n);
+              if constexpr (Residual) put<Streams>(p.dresidual + at + i, g, n);
+              put<Streams>(p.dx + at + i,
+                           simd::load_up_to<V>(p.a + i, n) * g +
+                               (simd::load_up_to<V>(p.b + i, n) * x + simd::load_up_to<V>(p.d + i, n)),
+                           n);
+            });
+      });
+  if constexpr (Streams) simd::streams_done();
 }
 
-#if defined(__x86_64__)
-#define ASSAY_CHOOSE(name) \
-  (widest() == Width::Avx512 ? name##_avx512<T> : widest() == Width::Avx2 ? name##_avx2<T> : name##_plain<T>)
-#else
-#define ASSAY_CHOOSE(name) (name##_plain<T>)
-#endif
+template <typename T, int Bytes, bool Streams>
+ASSAY_INLINE void spread_any(const SpreadArgs<T>& p) {
+  if (p.mask.y) {
+    p.dresidual ? spread_rows<T, Bytes, MaskFrom::Y, true, Streams>(p)
+                : spread_rows<T, Bytes, MaskFrom::Y, false, Streams>(p);
+  } else if (p.mask.scale) {
+    spread_rows<T, Bytes, MaskFrom::X, false, Streams>(p);
+  } else {
+    spread_rows<T, Bytes, MaskFrom::Nothing, false, Streams>(p);
+  }
+}
+
+template <typename T, int Bytes>
+ASSAY_INLINE void norm_spread(const SpreadArgs<T>& p) {
+  p.streams ? spread_any<T, Bytes, true>(p) : spread_any<T, Bytes, false>(p);
+}
 
 }  // namespace
+
+ASSAY_SIMD_KERNEL(norm_moments, MomentsArgs)
+ASSAY_SIMD_KERNEL(norm_combine, CombineArgs)
+ASSAY_SIMD_KERNEL(norm_apply, ApplyArgs)
+ASSAY_SIMD_KERNEL(norm_reduce, ReduceArgs)
+ASSAY_SIMD_KERNEL(norm_total, TotalArgs)
+ASSAY_SIMD_KERNEL(norm_spread, SpreadArgs)
 
 int64_t piece_rows(int64_t rows, int64_t channels) {
   const int64_t wide = rows_per_wide(channels);
@@ -248,32 +282,19 @@ std::vector<T> widen(const std::vector<T>& per_channel) {
   return wide;
 }
 
-template <typename T>
-MomentsKernel<T> moments_kernel() {
-  return ASSAY_CHOOSE(moments);
-}
-template <typename T>
-ApplyKernel<T> apply_kernel() {
-  return ASSAY_CHOOSE(apply);
-}
-template <typename T>
-ReduceKernel<T> reduce_kernel() {
-  return ASSAY_CHOOSE(reduce);
-}
-template <typename T>
-SpreadKernel<T> spread_kernel() {
-  return ASSAY_CHOOSE(spread);
-}
-
 template std::vector<float> widen(const std::vector<float>&);
 template std::vector<double> widen(const std::vector<double>&);
-template MomentsKernel<float> moments_kernel();
-template MomentsKernel<double> moments_kernel();
-template ApplyKernel<float> apply_kernel();
-template ApplyKernel<double> apply_kernel();
-template ReduceKernel<float> reduce_kernel();
-template ReduceKernel<double> reduce_kernel();
-template SpreadKernel<float> spread_kernel();
-template SpreadKernel<double> spread_kernel();
+template void run_norm_moments(const MomentsArgs<float>&);
+template void run_norm_moments(const MomentsArgs<double>&);
+template void run_norm_combine(const CombineArgs<float>&);
+template void run_norm_combine(const CombineArgs<double>&);
+template void run_norm_apply(const ApplyArgs<float>&);
+template void run_norm_apply(const ApplyArgs<double>&);
+template void run_norm_reduce(const ReduceArgs<float>&);
+template void run_norm_reduce(const ReduceArgs<double>&);
+template void run_norm_total(const TotalArgs<float>&);
+template void run_norm_total(const TotalArgs<double>&);
+template void run_norm_spread(const SpreadArgs<float>&);
+template void run_norm_spread(const SpreadArgs<double>&);
 
 }  // namespace assay

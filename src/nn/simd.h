@@ -42,6 +42,29 @@ template <typename V, typename T>
 ASSAY_INLINE void store(T* to, V value) {
   __builtin_memcpy(to, &value, sizeof(V));
 }
+// Past the caches, for results that are much larger than these: the processor need not read what is overwritten. `to`
+// is aligned to the vector. Others see it after streams_done().
+template <typename V, typename T>
+ASSAY_INLINE void stream(T* to, V value) {
+#if defined(__x86_64__)
+  // In assembler, since intrinsics cannot be inlined through functions without a target.
+  V* vector = reinterpret_cast<V*>(to);
+  if constexpr (sizeof(V) == 16) {
+    asm("movntps %1, %0" : "=m"(*vector) : "x"(value));
+  } else if constexpr (sizeof(V) == 32) {
+    asm("vmovntps %1, %0" : "=m"(*vector) : "x"(value));
+  } else {
+    asm("vmovntps %1, %0" : "=m"(*vector) : "v"(value));
+  }
+#else
+  store(to, value);
+#endif
+}
+ASSAY_INLINE void streams_done() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
 template <typename V, typename T>
 ASSAY_INLINE V all(T value) {
   return value - V{};

@@ -32,8 +32,8 @@ class Demo(CliTest):
         self.assertFalse(list(suite.iter("failure")))
         verdicts = json.loads((run / "steps/5-verify/verdicts.json").read_text())
         self.assertEqual([v["outcome"] for v in verdicts], ["Pass"] * 5)
-        seconds = sum(s["seconds"] for s in json_lines(run / "journal.jsonl") if s["event"] == "step_ended")
-        self.assertLess(seconds, 180, "the demo takes under three minutes on two cores")
+        self.assertEqual([s["step"] for s in json_lines(run / "journal.jsonl") if s["event"] == "step_ended"],
+                         ["train", "evaluate", "export", "infer", "verify"])
 
     def test_dry_run_prints_the_plan_and_runs_nothing(self):
         done = self.assay("demo", "--dry-run")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <random>
 #include <thread>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "device/blas.h"
 #include "device/cpu.h"
 #include "device/info.h"
+#include "device/large_blocks.h"
 #include "device/nvml.h"
 #include "device/threads.h"
 
@@ -70,6 +72,71 @@ TEST(Allocator, ReusesAndCountsMemory) {
   EXPECT_EQ(at::empty({1000, 1000}).data_ptr(), first);
   release_cached_memory();
   EXPECT_EQ(allocator_stats().cached_bytes, 0);
+}
+
+TEST(LargeBlocks, WhatManyLeaveServesOne) {
+  LargeBlocks blocks;
+  constexpr size_t kMega = size_t{1} << 20;
+  std::vector<char*> taken;
+  for (int i = 0; i < 8; ++i) taken.push_back(static_cast<char*>(blocks.take(kMega)));
+  EXPECT_EQ(blocks.cached_bytes(), 0u);
+  for (const int i : {1, 3, 2, 6, 5}) blocks.give_back(taken[i], kMega);
+  EXPECT_EQ(blocks.cached_bytes(), 5 * kMega);
+  EXPECT_EQ(blocks.take(3 * kMega), taken[1]);  // 1, 2 and 3 are one piece
+  EXPECT_EQ(blocks.take(2 * kMega), taken[5]);
+  EXPECT_EQ(blocks.cached_bytes(), 0u);
+}
+
+TEST(LargeBlocks, TheSmallestThatFitsIsTaken) {
+  LargeBlocks blocks;
+  constexpr size_t kMega = size_t{1} << 20;
+  void* large = blocks.take(5 * kMega);
+  blocks.take(64);
+  void* small = blocks.take(2 * kMega);
+  blocks.take(64);
+  blocks.give_back(large, 5 * kMega);
+  blocks.give_back(small, 2 * kMega);
+  EXPECT_EQ(blocks.take(kMega), small);
+  EXPECT_EQ(blocks.take(3 * kMega), large);
+}
+
+TEST(LargeBlocks, RandomUseNeverOverlaps) {
+  LargeBlocks blocks;
+  std::mt19937_64 random(7);
+  struct Taken {
+    char* at;
+    size_t size;
+    char mark;
+  };
+  std::vector<Taken> taken;
+  size_t in_use = 0, peak = 0;
+  char* lowest = nullptr;
+  char* highest = nullptr;
+  for (int i = 0; i < 20000; ++i) {
+    if (taken.size() < 40 && random() % 2) {
+      const size_t size = (random() % 5000 + 1) * LargeBlocks::kGrain;
+      char* at = static_cast<char*>(blocks.take(size));
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % LargeBlocks::kGrain, 0u);
+      taken.push_back({at, size, static_cast<char>(i)});
+      at[0] = at[size - 1] = static_cast<char>(i);
+      lowest = lowest ? std::min(lowest, at) : at;
+      highest = std::max(highest, at + size);
+      peak = std::max(peak, in_use += size);
+    } else if (!taken.empty()) {
+      std::swap(taken[random() % taken.size()], taken.back());
+      const Taken last = taken.back();
+      taken.pop_back();
+      ASSERT_EQ(last.at[0], last.mark);
+      ASSERT_EQ(last.at[last.size - 1], last.mark);
+      blocks.give_back(last.at, last.size);
+      in_use -= last.size;
+    }
+    if (i % 5000 == 0) blocks.release();
+  }
+  EXPECT_LT(static_cast<size_t>(highest - lowest), 2 * peak);
+  for (const Taken& left : taken) blocks.give_back(left.at, left.size);
+  blocks.release();
+  EXPECT_EQ(blocks.cached_bytes(), 0u);
 }
 
 TEST(Allocator, ThreadsMayShareIt) {

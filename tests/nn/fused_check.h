@@ -60,7 +60,8 @@ inline void expect_finite_differences(const FusedFunction& f, const std::vector<
   const auto value = [&] { return (f(inputs) * weights).sum().item<double>(); };
   for (size_t k = 0; k < inputs.size(); ++k) {
     auto* numbers = inputs[k].data_ptr<double>();
-    const torch::Tensor gradient = gradients[k + 1].contiguous();
+    // In the order of the input's memory, which need not be that of its indices.
+    const torch::Tensor gradient = gradients[k + 1].contiguous(inputs[k].suggest_memory_format());
     for (int64_t i = 0; i < inputs[k].numel(); ++i) {
       constexpr double kStep = 1e-6;
       const double before = numbers[i];

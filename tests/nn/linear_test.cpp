@@ -17,6 +17,9 @@ TEST(Linear, EqualsLibtorchsProduct) {
     expect_same_pass([](const auto& x) { return linear(x[0], x[1], WeightLayout::InOut); },
                      [](const auto& x) { return torch::matmul(x[0], x[1]); },
                      {numbers({2, 17, in}), numbers({in, out})}, where);
+    expect_same_pass([](const auto& x) { return affine(x[0], x[1], x[2]); },
+                     [](const auto& x) { return torch::linear(x[0], x[1], x[2]); },
+                     {numbers({2, 17, in}), numbers({out, in}), numbers({out})}, where);
     expect_same_pass([](const auto& x) { return linear3(x[0], x[1], x[2], x[3]); },
                      [](const auto& x) {
                        return torch::matmul(x[0], torch::cat({x[1], x[2], x[3]}).t());
@@ -31,8 +34,35 @@ TEST(Linear, GradientsAgreeWithFiniteDifferences) {
     expect_finite_differences([&](const auto& x) { return linear(x[0], x[1], layout); },
                               {numbers({2, 3}), layout == WeightLayout::OutIn ? numbers({4, 3}) : numbers({3, 4})});
   }
+  expect_finite_differences([](const auto& x) { return affine(x[0], x[1], x[2]); },
+                            {numbers({2, 3}), numbers({4, 3}), numbers({4})});
   expect_finite_differences([](const auto& x) { return linear3(x[0], x[1], x[2], x[3]); },
                             {numbers({2, 3}), numbers({2, 3}), numbers({2, 3}), numbers({2, 3})});
+}
+
+TEST(Linear, ProductsAreSharedOutWhole) {
+  torch::manual_seed(43);
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  for (const auto& [rows, columns] : {std::pair(1, 1), std::pair(5, 200), std::pair(200, 5), std::pair(97, 98)}) {
+    for (const bool add : {false, true}) {
+      const torch::Tensor a = torch::randn({rows, 20}), b = torch::randn({20, columns}),
+                          c = torch::randn({rows, columns});
+      const torch::Tensor expected = add ? c + a.mm(b) : a.mm(b);
+      const torch::Tensor a_t = a.t().contiguous(), b_t = b.t().contiguous();
+      for (const bool a_transposed : {false, true}) {
+        for (const bool b_transposed : {false, true}) {
+          torch::Tensor out = c.clone();
+          multiply_into<float>({out.data_ptr<float>(), columns},
+                               {(a_transposed ? a_t : a).data_ptr<float>(), a_transposed ? rows : 20, a_transposed},
+                               {(b_transposed ? b_t : b).data_ptr<float>(), b_transposed ? 20 : columns, b_transposed},
+                               {rows, columns, 20}, add);
+          EXPECT_TRUE(torch::allclose(out, expected, 1e-5, 1e-5)) << rows << " " << columns << " " << add;
+        }
+      }
+    }
+  }
+  at::set_num_threads(before);
 }
 
 TEST(Linear, AFrozenWeightGetsNoGradient) {

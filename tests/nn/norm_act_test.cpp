@@ -17,9 +17,9 @@ constexpr auto kLast = torch::MemoryFormat::ChannelsLast;
 struct Shape {
   int64_t batch, channels, height, width;
 };
-// Few and many channels, odd numbers of them and of rows, one row a piece.
-const std::vector<Shape> kShapes = {{4, 1, 5, 5},  {3, 3, 7, 5},   {2, 16, 14, 14}, {5, 17, 3, 3},
-                                    {7, 64, 4, 4}, {3, 200, 3, 3}, {2, 4096, 1, 2}, {1, 130, 9, 1}};
+// Few and many channels, odd numbers of them and of rows, one row a piece, and one that is written past the caches.
+const std::vector<Shape> kShapes = {{4, 1, 5, 5},   {3, 3, 7, 5},    {2, 16, 14, 14}, {5, 17, 3, 3},  {7, 64, 4, 4},
+                                    {3, 200, 3, 3}, {2, 4096, 1, 2}, {1, 130, 9, 1},  {2, 64, 96, 96}};
 
 torch::nn::BatchNorm2d make_norm(int64_t channels, torch::ScalarType type) {
   torch::nn::BatchNorm2d norm(channels);

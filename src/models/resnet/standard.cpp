@@ -11,6 +11,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "nn/conv.h"
 #include "nn/norm_act.h"
 
 namespace assay::resnet {
@@ -68,14 +69,11 @@ class StandardBlockImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& input) {
     torch::Tensor residual = input;
     if (shortcut_conv_) {
-      residual = norm_act(*shortcut_norm_, shortcut_conv_->forward(input), {.residual = {}, .relu = false});
+      residual = norm_act(*shortcut_norm_, convolve(*shortcut_conv_, input), {.residual = {}, .relu = false});
     }
-    torch::Tensor x = input;
-    for (size_t i = 0; i < convs_.size(); ++i) {
-      const bool last = i + 1 == convs_.size();
-      x = norm_act(*norms_[i], convs_[i]->forward(x), {.residual = last ? residual : torch::Tensor(), .relu = true});
-    }
-    return x;
+    torch::Tensor x = convolve(*convs_[0], input);
+    for (size_t i = 1; i < convs_.size(); ++i) x = norm_relu_convolve(*norms_[i - 1], *convs_[i], x);
+    return norm_act(*norms_.back(), x, {.residual = residual, .relu = true});
   }
 
  private:

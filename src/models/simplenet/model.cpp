@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "nn/linear.h"
 
 namespace assay::simplenet {
 
@@ -24,7 +25,7 @@ class FiveLayers final : public Network {
   torch::Tensor forward(const TensorList& inputs) override {
     torch::Tensor x = inputs.at(0).flatten(1);
     ASSAY_CHECK(x.size(1) == image_size_, fmt::format("images of {} numbers, not {}", image_size_, x.size(1)));
-    for (torch::nn::Linear& layer : layers_) x = layer->forward(x);
+    for (torch::nn::Linear& layer : layers_) x = affine(x, layer->weight, layer->bias);
     return x;
   }
 
