@@ -5,11 +5,13 @@
 
 namespace assay {
 
+DataSet fashion_images_set();
 DataSet fashion_mnist_set();
 DataSet janeausten_set();
 DataSet mnist_set();
 DataSet movielens_set();
 DataSet sotu_set();
 DataSet spam_assassin_set();
+DataSet text_images_set();
 
 }  // namespace assay
