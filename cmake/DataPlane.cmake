@@ -1,6 +1,8 @@
 # The data plane is one library on libtorch: its folders are layers all the same (see src/README.md), but one
 # library lets them share one precompiled header, which costs 30 s and 700 MB each time it is built.
 find_package(Torch REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 # The oneDNN that libtorch uses too. Not by its CMake package, which wants OpenCL.
 find_library(ASSAY_DNNL_LIBRARY dnnl REQUIRED)
 find_path(ASSAY_DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
@@ -16,7 +18,8 @@ endforeach()
 add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
-target_link_libraries(assay_data_plane PUBLIC assay_config assay_record assay_text ${TORCH_LIBRARIES} gomp ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB)
+target_link_libraries(assay_data_plane PUBLIC assay_config assay_record assay_text ${TORCH_LIBRARIES} gomp
+                      ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB JPEG::JPEG PNG::PNG)
 # libtorch was built with NDEBUG, and some of its classes have more members without it.
 target_compile_definitions(assay_data_plane PUBLIC NDEBUG)
 # Without it at::parallel_for, a template in libtorch's headers, runs everything on one thread and says nothing.

@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/image_dataset.h"
+#include "data/image_folder.h"
+#include "data/ratings.h"
 #include "data/text_factory.h"
+#include "data/text_images.h"
 
 namespace assay {
 
@@ -48,11 +51,14 @@ std::shared_ptr<const Dataset> make_idx_images(const WorkerConfig& config, Reade
 
 std::shared_ptr<const Dataset> make_dataset(const WorkerConfig& config, const std::string& part, Reader& section,
                                             uint64_t seed) {
-  const TextDatasetRequest texts{.config = config, .part = part, .seed = seed, .check_files = [&](const auto& files) {
-                                   check_files(config, files);
-                                 }};
-  const std::string name =
-      section.get_choice("name", {"idx_images", "gpt", "text_classification", "masked_language"}, "idx_images");
+  const auto check = [&](const std::vector<fs::path>& files) { check_files(config, files); };
+  const TextDatasetRequest texts{.config = config, .part = part, .seed = seed, .check_files = check};
+  const std::string name = section.get_choice(
+      "name", {"idx_images", "image_folder", "ratings", "text_images", "gpt", "text_classification", "masked_language"},
+      "idx_images");
+  if (name == "image_folder") return make_image_folder(config, section, seed);
+  if (name == "ratings") return make_ratings(config, section, check);
+  if (name == "text_images") return make_text_images(config, section, seed, check);
   if (name == "gpt") return make_gpt_dataset(texts, section);
   if (name == "text_classification") return make_text_classification(texts, section);
   if (name == "masked_language") return make_masked_language(texts, section);

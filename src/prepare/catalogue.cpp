@@ -9,14 +9,10 @@
 namespace assay {
 
 const std::vector<DataSet>& data_sets() {
-  static const std::vector<DataSet> kSets = {fashion_mnist_set(),
-                                             janeausten_set(),
-                                             mnist_set(),
-                                             movielens_set(),
-                                             sotu_set(),
-                                             sotu_bpe_set(),
-                                             spam_assassin_set(),
-                                             spam_assassin_wordpiece_set()};
+  static const std::vector<DataSet> kSets = {fashion_images_set(), fashion_mnist_set(), janeausten_set(),
+                                             mnist_set(),          movielens_set(),     sotu_set(),
+                                             sotu_bpe_set(),       spam_assassin_set(), spam_assassin_wordpiece_set(),
+                                             text_images_set()};
   return kSets;
 }
 

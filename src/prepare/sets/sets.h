@@ -5,6 +5,7 @@
 
 namespace assay {
 
+DataSet fashion_images_set();
 DataSet fashion_mnist_set();
 DataSet janeausten_set();
 DataSet mnist_set();
@@ -13,5 +14,6 @@ DataSet sotu_set();
 DataSet sotu_bpe_set();
 DataSet spam_assassin_set();
 DataSet spam_assassin_wordpiece_set();
+DataSet text_images_set();
 
 }  // namespace assay

@@ -1,0 +1,26 @@
+// JPEG by libjpeg-turbo. For picture.cpp only.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "data/picture.h"
+
+namespace assay {
+
+struct JpegSize {
+  int width = 0;
+  int height = 0;
+};
+JpegSize jpeg_size(std::string_view bytes, const std::string& where);
+// The part of the reduced picture between these pixels, or more.
+struct JpegPart {
+  int reduction = 1;
+  int left = 0;
+  int top = 0;
+  int right = 0;
+  int bottom = 0;
+};
+Pixels read_jpeg(std::string_view bytes, const JpegPart& part, const std::string& where);
+
+}  // namespace assay

@@ -1,0 +1,18 @@
+// PNG by libpng. For picture.cpp and writers of PNG files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "data/picture.h"
+
+namespace assay {
+
+struct PngSize {
+  int width = 0;
+  int height = 0;
+};
+PngSize png_size(std::string_view bytes, const std::string& where);
+Pixels read_png(std::string_view bytes, const std::string& where);
+
+}  // namespace assay
