@@ -27,7 +27,7 @@ torch::Tensor Rotations::rotate(const torch::Tensor& x, int64_t first) const {
 torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight, double epsilon) {
   const bool narrow = x.scalar_type() == torch::kHalf || x.scalar_type() == torch::kBFloat16;
   const torch::Tensor wide = narrow ? x.to(torch::kFloat) : x;
-  const torch::Tensor normed = wide * (wide.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt();
+  const torch::Tensor normed = wide * (wide.square().mean(at::IntArrayRef({-1}), /*keepdim=*/true) + epsilon).rsqrt();
   return normed.to(x.scalar_type()) * weight;
 }
 

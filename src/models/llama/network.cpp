@@ -66,17 +66,17 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
 torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) const {
   const int64_t heads = options_.num_attention_heads, shared = options_.num_key_value_heads;
   const int64_t head_width = options_.hidden_size / heads;
-  const auto project = [&](const torch::Tensor& weight) {
-    return linear(normed, weight, kLayout).unflatten(-1, {-1, head_width});  // [B, T, H, d]
+  const auto project = [&](const torch::Tensor& weight, int64_t num_heads) {
+    return linear(normed, weight, kLayout).unflatten(-1, {num_heads, head_width});  // [B, T, H, d]
   };
   // The fused attention wants a key and a value for every query.
   const auto for_all = [&](const torch::Tensor& x) {
-    return shared == heads ? x : x.repeat_interleave(heads / shared, /*dim=*/2);
+    return shared == heads ? x : x.unsqueeze(3).expand({-1, -1, -1, heads / shared, -1}).flatten(2, 3);
   };
-  const torch::Tensor query = rotations_.rotate(project(b.query));
-  const torch::Tensor key = for_all(rotations_.rotate(project(b.key)));
+  const torch::Tensor query = rotations_.rotate(project(b.query, heads));
+  const torch::Tensor key = for_all(rotations_.rotate(project(b.key, shared)));
   const torch::Tensor qkv =
-      torch::cat({query.flatten(2), key.flatten(2), for_all(project(b.value)).flatten(2)}, /*dim=*/2);
+      torch::cat({query.flatten(2), key.flatten(2), for_all(project(b.value, shared)).flatten(2)}, /*dim=*/2);
   const torch::Tensor no_bias = torch::zeros({qkv.size(2)}, qkv.options());
   return attention(qkv, no_bias,
                    {.num_heads = heads,
