@@ -99,14 +99,6 @@ class FromNpm(DataTest):
         self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
         self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
 
-    def test_mails_with_their_tokenizer(self):
-        self.assay("data", "prepare", "spam-assassin-wordpiece")
-        manifest = json.loads((self.home / "spam-assassin-wordpiece/manifest.json").read_text())
-        self.assertEqual(manifest["counts"]["train"] + manifest["counts"]["test"], 6046)
-        shown = json.loads(self.assay("config", "bert", "--json").stdout)
-        values = {row["key"]: row["value"] for row in shown["values"]}
-        self.assertEqual(self.check_hashes(values, manifest), 3)
-
     def check_hashes(self, values, manifest):
         """Every file whose hash the case has is the one that was prepared; returns how many there are."""
         start = "data.sha256."

@@ -81,6 +81,32 @@ TensorList Transformer::run_block(size_t index, const TensorList& inputs) const 
   return {end.sum, end.normed};
 }
 
+KvCache Transformer::make_cache(int64_t batch) const {
+  return KvCache({.num_layers = options_.num_layers,
+                  .batch = batch,
+                  .num_heads = options_.num_attention_heads,
+                  .head_width = options_.hidden_size / options_.num_attention_heads,
+                  .capacity = options_.max_position_embeddings},
+                 tokens_.options());
+}
+
+torch::Tensor Transformer::decode(const torch::Tensor& tokens, KvCache& cache) {
+  const int64_t count = tokens.size(1), heads = options_.num_attention_heads;
+  ASSAY_CHECK(cache.length() + count <= cache.capacity(), "more tokens than the model has positions");
+  torch::Tensor x = torch::embedding(tokens_, tokens) + positions_.narrow(0, cache.length(), count);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const Block& b = blocks_[i];
+    const torch::Tensor qkv = linear(layer_norm(x, b.ln_1), b.attention.weight, kLayout) + b.attention.bias;
+    const auto parts = qkv.unflatten(-1, {3, heads, options_.hidden_size / heads}).unbind(2);  // [B, T, H, d]
+    const torch::Tensor seen = cache.attend(i, parts[0], parts[1], parts[2]);
+    x = x + linear(seen, b.attention_out.weight, kLayout) + b.attention_out.bias;
+    const torch::Tensor wide = linear(layer_norm(x, b.ln_2), b.feed.weight, kLayout);
+    x = x + linear(bias_gelu(wide, b.feed.bias, Gelu::Tanh), b.feed_out.weight, kLayout) + b.feed_out.bias;
+  }
+  cache.advance(count);
+  return linear(layer_norm(x.select(1, -1), ln_f_), tokens_, WeightLayout::OutIn);
+}
+
 torch::Tensor Transformer::forward(const TensorList& inputs) {
   return linear(hidden(inputs.at(0)), tokens_, WeightLayout::OutIn);
 }

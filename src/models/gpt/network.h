@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/module.h"
+#include "models/decoder.h"
 #include "models/transformer_options.h"
 #include "nn/transformer_parts.h"
 
@@ -24,7 +25,7 @@ struct Options {
   Recomputes recomputes = Recomputes::Nothing;
 };
 
-class Transformer final : public Network {
+class Transformer final : public Network, public Decoder {
  public:
   // Draws weights as GPT-2 does: normal; those that add to the residual stream smaller by sqrt(2 num_layers).
   explicit Transformer(const Options& options);
@@ -32,6 +33,8 @@ class Transformer final : public Network {
   torch::Tensor forward(const TensorList& inputs) override;
   // The mean cross entropy of labels [B, T]; -100 does not count. Logits are not kept.
   torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels);
+  KvCache make_cache(int64_t batch) const override;
+  torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 
  private:
   struct Block {

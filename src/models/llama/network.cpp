@@ -63,26 +63,37 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
   return rms_norm(x, norm_, options_.rms_norm_eps);
 }
 
-torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) const {
-  const int64_t heads = options_.num_attention_heads, shared = options_.num_key_value_heads;
-  const int64_t head_width = options_.hidden_size / heads;
+Transformer::Heads Transformer::heads_of(const Block& b, const torch::Tensor& normed, int64_t first) const {
+  const int64_t head_width = options_.hidden_size / options_.num_attention_heads;
   const auto project = [&](const torch::Tensor& weight, int64_t num_heads) {
-    return linear(normed, weight, kLayout).unflatten(-1, {num_heads, head_width});  // [B, T, H, d]
+    return linear(normed, weight, kLayout).unflatten(-1, {num_heads, head_width});
   };
+  return {rotations_.rotate(project(b.query, options_.num_attention_heads), first),
+          rotations_.rotate(project(b.key, options_.num_key_value_heads), first),
+          project(b.value, options_.num_key_value_heads)};
+}
+
+torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) const {
+  const Heads heads = heads_of(b, normed, 0);
   // The fused attention wants a key and a value for every query.
+  const int64_t sharing = options_.num_attention_heads / options_.num_key_value_heads;
   const auto for_all = [&](const torch::Tensor& x) {
-    return shared == heads ? x : x.unsqueeze(3).expand({-1, -1, -1, heads / shared, -1}).flatten(2, 3);
+    return sharing == 1 ? x : x.unsqueeze(3).expand({-1, -1, -1, sharing, -1}).flatten(2, 3);
   };
-  const torch::Tensor query = rotations_.rotate(project(b.query, heads));
-  const torch::Tensor key = for_all(rotations_.rotate(project(b.key, shared)));
-  const torch::Tensor qkv =
-      torch::cat({query.flatten(2), key.flatten(2), for_all(project(b.value, shared)).flatten(2)}, /*dim=*/2);
+  const torch::Tensor qkv = torch::cat(
+      {heads.query.flatten(2), for_all(heads.key).flatten(2), for_all(heads.value).flatten(2)}, /*dim=*/2);
   const torch::Tensor no_bias = torch::zeros({qkv.size(2)}, qkv.options());
   return attention(qkv, no_bias,
-                   {.num_heads = heads,
+                   {.num_heads = options_.num_attention_heads,
                     .causal = true,
                     .key_mask = {},
                     .dropout = is_training() ? options_.attention_probs_dropout_prob : 0});
+}
+
+torch::Tensor Transformer::feed(const Block& b, const torch::Tensor& x) const {
+  const torch::Tensor normed = rms_norm(x, b.feed_norm, options_.rms_norm_eps);
+  const torch::Tensor gated = torch::silu(linear(normed, b.gate, kLayout)) * linear(normed, b.up, kLayout);
+  return linear(gated, b.down, kLayout);
 }
 
 torch::Tensor Transformer::run_block(const Block& b, const torch::Tensor& x) const {
@@ -91,9 +102,29 @@ torch::Tensor Transformer::run_block(const Block& b, const torch::Tensor& x) con
   const torch::Tensor seen =
       (options_.recomputes == Recomputes::Attention ? recompute(run, {normed}) : run({normed}))[0];
   const torch::Tensor middle = x + dropped(linear(seen, b.attention_out, kLayout));
-  const torch::Tensor wide = rms_norm(middle, b.feed_norm, options_.rms_norm_eps);
-  const torch::Tensor gated = torch::silu(linear(wide, b.gate, kLayout)) * linear(wide, b.up, kLayout);
-  return middle + dropped(linear(gated, b.down, kLayout));
+  return middle + dropped(feed(b, middle));
+}
+
+KvCache Transformer::make_cache(int64_t batch) const {
+  return KvCache({.num_layers = options_.num_layers,
+                  .batch = batch,
+                  .num_heads = options_.num_key_value_heads,
+                  .head_width = options_.hidden_size / options_.num_attention_heads,
+                  .capacity = options_.max_position_embeddings},
+                 tokens_.options());
+}
+
+torch::Tensor Transformer::decode(const torch::Tensor& tokens, KvCache& cache) {
+  ASSAY_CHECK(cache.length() + tokens.size(1) <= cache.capacity(), "more tokens than the model has positions");
+  torch::Tensor x = torch::embedding(tokens_, tokens);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const Block& b = blocks_[i];
+    const Heads heads = heads_of(b, rms_norm(x, b.attention_norm, options_.rms_norm_eps), cache.length());
+    x = x + linear(cache.attend(i, heads.query, heads.key, heads.value), b.attention_out, kLayout);
+    x = x + feed(b, x);
+  }
+  cache.advance(tokens.size(1));
+  return linear(rms_norm(x.select(1, -1), norm_, options_.rms_norm_eps), head_, kLayout);
 }
 
 torch::Tensor Transformer::forward(const TensorList& inputs) { return linear(hidden(inputs.at(0)), head_, kLayout); }

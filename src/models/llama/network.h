@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/module.h"
+#include "models/decoder.h"
 #include "models/transformer_options.h"
 #include "nn/rotary.h"
 #include "nn/transformer_parts.h"
@@ -30,20 +31,28 @@ struct Options {
   Recomputes recomputes = Recomputes::Nothing;
 };
 
-class Transformer final : public Network {
+class Transformer final : public Network, public Decoder {
  public:
   explicit Transformer(const Options& options);
   // {tokens [B, T] int64} -> logits [B, T, V]
   torch::Tensor forward(const TensorList& inputs) override;
   // The mean cross entropy of labels [B, T]; -100 does not count. Logits are not kept.
   torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels);
+  KvCache make_cache(int64_t batch) const override;
+  torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 
  private:
   struct Block {
     torch::Tensor attention_norm, query, key, value, attention_out;
     torch::Tensor feed_norm, gate, up, down;
   };
-  torch::Tensor hidden(const torch::Tensor& tokens);  // [B, T, D], behind the last normalisation
+  // [B, T, heads, width of a head] each; positions from `first` on are in query and key.
+  struct Heads {
+    torch::Tensor query, key, value;
+  };
+  Heads heads_of(const Block& block, const torch::Tensor& normed, int64_t first) const;
+  torch::Tensor feed(const Block& block, const torch::Tensor& x) const;  // SwiGLU, normalisation included
+  torch::Tensor hidden(const torch::Tensor& tokens);                     // [B, T, D], behind the last normalisation
   torch::Tensor run_block(const Block& block, const torch::Tensor& x) const;
   torch::Tensor attend(const Block& block, const torch::Tensor& normed) const;
   torch::Tensor dropped(const torch::Tensor& x) const;

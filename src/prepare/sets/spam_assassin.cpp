@@ -44,7 +44,7 @@ Json convert_mails(const Conversion& conversion) {
 
 Json convert_with_tokenizer(const Conversion& conversion) {
   Json counts = convert_mails(conversion);
-  add_tokenizer(conversion, {.type = "wordpiece", .vocabulary_size = 8192}, counts);
+  add_tokenizer(conversion, {.type = "wordpiece", .vocabulary_size = 4096}, counts);
   return counts;
 }
 
@@ -65,7 +65,7 @@ DataSet spam_assassin_set() {
 DataSet spam_assassin_wordpiece_set() {
   DataSet set = spam_assassin_set();
   set.name = "spam-assassin-wordpiece";
-  set.summary = "the emails of spam-assassin with a WordPiece vocabulary of 8,192";
+  set.summary = "the emails of spam-assassin with a WordPiece vocabulary of 4,096";
   set.layout = "text with tokenizer";
   set.convert = convert_with_tokenizer;
   return set;
