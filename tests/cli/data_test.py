@@ -94,7 +94,7 @@ class FromNpm(DataTest):
             values = {row["key"]: row["value"] for row in shown["values"]}
             self.assertEqual(values["data.path"], str(folder))
             self.assertEqual(self.check_hashes(values, manifest), 4)
-        # The tokens say the text again, the end of a document between them.
+        # The same by hand, with the tokenizer that was saved.
         ids = self.folder / "ids"
         self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
         self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
