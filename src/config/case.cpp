@@ -131,6 +131,8 @@ std::string ResolvedCase::hash() const {
 
 namespace {
 
+constexpr char kCaseStem[] = "case";
+
 std::vector<std::string> folders_in(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -143,12 +145,39 @@ std::vector<std::string> folders_in(const fs::path& path) {
 
 }  // namespace
 
-std::vector<std::string> list_cases(const fs::path& home) {
-  std::vector<std::string> names = folders_in(home / "cases");
-  std::erase_if(names, [&](const std::string& name) {
+std::optional<CaseFile> find_case(const fs::path& home, const std::string& name) {
+  if (!is_plain_name(name)) return std::nullopt;
+  const auto file = [&](const std::string& model, const std::string& stem) -> std::optional<CaseFile> {
+    const fs::path path = (home / "cases" / model / (stem + ".yaml")).lexically_normal();
     std::error_code error;
-    return !fs::exists(home / "cases" / name / "case.yaml", error);
-  });
+    if (!fs::exists(path, error)) return std::nullopt;
+    return CaseFile{path, model};
+  };
+  if (auto found = file(name, kCaseStem)) return found;
+  // Names of models may have hyphens too, so every one may be where the size begins.
+  for (size_t at = name.find('-'); at != std::string::npos; at = name.find('-', at + 1)) {
+    const std::string model = name.substr(0, at), size = name.substr(at + 1);
+    if (!is_plain_name(size) || size == kCaseStem || !file(model, kCaseStem)) continue;
+    if (auto found = file(model, size)) return found;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> list_cases(const fs::path& home) {
+  std::vector<std::string> names;
+  for (const std::string& model : folders_in(home / "cases")) {
+    if (!find_case(home, model)) continue;
+    names.push_back(model);
+    std::vector<std::string> sizes;
+    std::error_code error;
+    for (fs::directory_iterator it(home / "cases" / model, error), end; !error && it != end; it.increment(error)) {
+      const std::string size = it->path().stem().string();
+      if (it->path().extension() != ".yaml" || size == kCaseStem || !is_plain_name(size)) continue;
+      sizes.push_back(model + "-" + size);
+    }
+    std::sort(sizes.begin(), sizes.end());
+    names.insert(names.end(), sizes.begin(), sizes.end());
+  }
   return names;
 }
 

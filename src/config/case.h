@@ -1,9 +1,9 @@
 // From a case key to the one effective configuration, every value with its origin.
 //
-// Layers, lowest first: built-in defaults < cases/<model>/case.yaml < vendors/<vendor>/<model>/config_<HW>x<n>x<p>.yaml
-// < plan < command line. In the closed division the vendor file and the plan may change only what the case lists under
-// `mutable`; in the open division everything, recorded. The command line is the user's own: it may change everything,
-// but what is not mutable makes the result open.
+// Layers, lowest first: built-in defaults < cases/<model>/case.yaml (of a size: <size>.yaml) <
+// vendors/<vendor>/<model>/config_<HW>x<n>x<p>.yaml < plan < command line. In the closed division the vendor file and
+// the plan may change only what the case lists under `mutable`; in the open division everything, recorded. The command
+// line is the user's own: it may change everything, but what is not mutable makes the result open.
 #pragma once
 
 #include <filesystem>
@@ -99,7 +99,14 @@ struct ResolvedCase {
 // Throws ConfigError (files, keys, values) or UsageError (settings that are not a.b=v).
 ResolvedCase resolve_case(const ResolveRequest& request);
 
-// Names of the folders under cases/ that have a case.yaml, sorted.
+// Where a case stands: cases/<model>/case.yaml, or cases/<model>/<size>.yaml for a further size, <model>-<size>.
+struct CaseFile {
+  fs::path path;
+  std::string model;  // the folder
+};
+std::optional<CaseFile> find_case(const fs::path& home, const std::string& name);
+
+// Names of the cases, sorted by folder; the further sizes of a case follow it.
 std::vector<std::string> list_cases(const fs::path& home);
 // Folders under vendors/, sorted.
 std::vector<std::string> list_vendors(const fs::path& home);

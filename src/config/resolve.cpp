@@ -56,14 +56,14 @@ class Resolver {
 
   void load_case() {
     const std::string& model = request_.key.model;
-    const fs::path path = (request_.home / "cases" / model / "case.yaml").lexically_normal();
-    std::error_code error;
-    if (!is_plain_name(model) || !fs::exists(path, error)) {
+    const std::optional<CaseFile> file = find_case(request_.home, model);
+    if (!file) {
       const auto known = list_cases(request_.home);
       const std::string list = known.empty() ? "there are none" : "known: " + join(known, ", ");
       throw ConfigError(fmt::format("there is no case '{}' in {}{}; {}", model, (request_.home / "cases").string(),
                                     did_you_mean(model, known), list));
     }
+    const fs::path& path = file->path;
     // Which schema holds is decided by the framework, so that is read first.
     const Value raw = load_yaml(path, kLayerCase);
     const Value* framework = raw.child("framework");
@@ -74,7 +74,7 @@ class Resolver {
     forget(given_);
     effective_ = with_defaults(given_, *schema_);
     case_ = effective_;
-    check_identity(path);
+    check_identity(*file);
     check_complete(effective_, *schema_);
     check_mutable();
   }
@@ -85,11 +85,12 @@ class Resolver {
     given = std::move(plain);
   }
 
-  void check_identity(const fs::path& path) const {
+  void check_identity(const CaseFile& file) const {
+    const fs::path& path = file.path;
     const Value* model = effective_.find("model");
-    if (model && model->as_string() != request_.key.model) {
+    if (model && model->as_string() != file.model) {
       throw ConfigError(fmt::format("{}: model is {}, but the folder is called '{}'", model->origin().text(),
-                                    model->text(), request_.key.model));
+                                    model->text(), file.model));
     }
     const std::string framework = effective_.find("framework")->as_string();
     const std::string name = framework.substr(0, framework.find('_'));

@@ -11,7 +11,8 @@ namespace assay {
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> kSets = {fashion_images_set(), fashion_mnist_set(), janeausten_set(),
                                              mnist_set(),          movielens_set(),     sotu_set(),
-                                             spam_assassin_set(),  text_images_set()};
+                                             sotu_bpe_set(),       spam_assassin_set(), spam_assassin_wordpiece_set(),
+                                             text_images_set()};
   return kSets;
 }
 

@@ -107,7 +107,9 @@ class Everyday(CliTest):
     def test_cases(self):
         self.assertIn("resnet", self.assay("cases").stdout)
         cases = json.loads(self.assay("cases", "--json").stdout)
-        self.assertEqual([c["case"] for c in cases], sorted(p.parent.name for p in (SOURCE / "cases").glob("*/case.yaml")))
+        files = sorted((SOURCE / "cases").glob("*/*.yaml"), key=lambda p: (p.parent.name, p.stem != "case", p.stem))
+        names = [p.parent.name if p.stem == "case" else f"{p.parent.name}-{p.stem}" for p in files]
+        self.assertEqual([c["case"] for c in cases], names)
 
     def test_doctor(self):
         done = self.assay("doctor", expect=None)

@@ -56,6 +56,28 @@ TEST(Case, DivisionsAndListsOfEmptyHomes) {
   EXPECT_TRUE(list_vendors(home.path()).empty());
 }
 
+TEST(Case, SizesAreFilesBesideTheCase) {
+  const TempHome home;
+  home.write("cases/tiny/case.yaml", kTinyCase);
+  home.write("cases/tiny/wide-1.3b.yaml", "_base_: case.yaml\nconfig: {Model: {width: 64}}\n");
+  home.write("cases/tiny-wide/case.yaml", std::string("model: tiny-wide") + (kTinyCase + 11));
+  EXPECT_THAT(list_cases(home.path()), testing::ElementsAre("tiny", "tiny-wide-1.3b", "tiny-wide"));
+  const ResolvedCase wide = resolve_case(home.request("tiny-wide-1.3b"));
+  EXPECT_EQ(wide.key.model, "tiny-wide-1.3b");
+  EXPECT_EQ(wide.config.find("Model.width")->to_json(), 64);
+  EXPECT_EQ(wide.place(wide.config.find("Model.width")->origin()), "cases/tiny/wide-1.3b.yaml:2");
+  EXPECT_EQ(wide.config.find("Model.dropout")->to_json(), 0.5);
+  EXPECT_EQ(wide.division, Division::Closed);
+  EXPECT_NE(wide.hash(), resolve_case(home.request("tiny")).hash());
+  EXPECT_EQ(resolve_case(home.request("tiny-wide")).head.find("model")->to_json(), "tiny-wide");
+  const std::string unknown = error_of([&] { resolve_case(home.request("tiny-wide-1.3")); });
+  EXPECT_NE(unknown.find("did you mean 'tiny-wide-1.3b'"), std::string::npos) << unknown;
+  EXPECT_THROW(resolve_case(home.request("tiny-case")), ConfigError);
+  // A size without its case is none.
+  home.write("cases/lonely/full.yaml", kTinyCase);
+  EXPECT_THROW(resolve_case(home.request("lonely-full")), ConfigError);
+}
+
 TEST(Case, PlacesAreRelativeToHome) {
   const TempHome home;
   home.write("cases/tiny/case.yaml", kTinyCase);

