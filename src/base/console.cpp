@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -107,7 +108,13 @@ std::string progress_line(std::string_view label, double done, double total, dou
   std::string tail;
   if (total > 0) tail += fmt::format(" {:3.0f} %", 100 * std::min(1.0, done / total));
   if (total <= 0) tail += fmt::format(" {} {}", short_number(done), unit);
-  if (rate > 0) tail += fmt::format("  {} {}/s", short_number(rate), unit);
+  if (rate > 0) {
+    std::string number = short_number(rate);
+    // 73.8 MB/s, but 73.8k images/s
+    const bool joined = unit == "B" && std::isalpha(static_cast<unsigned char>(number.back()));
+    if (joined) number.insert(number.size() - 1, " ");
+    tail += fmt::format("  {}{}{}/s", number, joined ? "" : " ", unit);
+  }
   if (rate > 0 && total > done) tail += fmt::format("  {} left", clock_text((total - done) / rate));
   if (!extra.empty()) tail += fmt::format("  {}", extra);
   std::string line(label);

