@@ -15,11 +15,7 @@ namespace assay {
 
 const std::vector<ModelEntry>& models() {
   static const std::vector<ModelEntry> kModels = {
-      bert::entry(),
-      gpt::entry(),
-      llama::entry(),
-      resnet::entry(),
-      simplenet::entry(),
+      bert::entry(), gpt::entry(), llama::entry(), resnet::entry(), simplenet::entry(),
   };
   return kModels;
 }

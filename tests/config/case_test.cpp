@@ -86,8 +86,8 @@ TEST(CaseFiles, GptHasThePublishedSizes) {
     const int64_t d = number("hidden_size");
     EXPECT_EQ(number("ffn_hidden_size"), 4 * d);
     EXPECT_EQ(d % number("num_attention_heads"), 0);
-    return (number("vocab_size") + number("max_position_embeddings")) * d + number("num_layers") * (12 * d * d + 13 * d) +
-           2 * d;
+    return (number("vocab_size") + number("max_position_embeddings")) * d +
+           number("num_layers") * (12 * d * d + 13 * d) + 2 * d;
   };
   EXPECT_EQ(parameters("gpt-full"), 124'439'808);
   EXPECT_EQ(parameters("gpt-345m"), 354'823'168);

@@ -1,5 +1,5 @@
-// What the contract of tests/models/models_test.cpp runs a model with: options that make it small, and training batches.
-// A model that is small by default and sees images needs no entry here.
+// What the contract of tests/models/models_test.cpp runs a model with: options that make it small, and training
+// batches. A model that is small by default and sees images needs no entry here.
 #pragma once
 
 #include <torch/types.h>
@@ -15,8 +15,8 @@
 namespace assay {
 
 struct ContractCase {
-  std::string twin;  // tests/peers/TWIN.py
-  Json section;      // Model, with its name
+  std::string twin;                                              // tests/peers/TWIN.py
+  Json section;                                                  // Model, with its name
   std::vector<std::pair<std::string, torch::Tensor>> data = {};  // [S, B, ...] each, S training batches; inputs first
 
   Batch batch(int64_t step) const {
@@ -49,14 +49,9 @@ inline ContractCase gpt_contract() {
 inline ContractCase llama_contract() {
   ContractCase c = gpt_contract();
   c.twin = "llama";
-  c.section = {{"name", "llama"},
-               {"vocab_size", 97},
-               {"hidden_size", 48},
-               {"num_layers", 2},
-               {"num_attention_heads", 6},
-               {"num_key_value_heads", 2},
-               {"ffn_hidden_size", 64},
-               {"max_position_embeddings", 72}};
+  c.section = {
+      {"name", "llama"},          {"vocab_size", 97},         {"hidden_size", 48},     {"num_layers", 2},
+      {"num_attention_heads", 6}, {"num_key_value_heads", 2}, {"ffn_hidden_size", 64}, {"max_position_embeddings", 72}};
   return c;
 }
 

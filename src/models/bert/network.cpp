@@ -65,8 +65,9 @@ torch::Tensor Encoder::hidden(const Sequences& inputs) {
   const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
   // In pre-training the table is the last layer of the language head too, whose dense gradient takes in this sparse
   // one; dense ones would be two passes over all of it.
-  const torch::Tensor embedded = torch::embedding(tokens_, inputs.tokens, /*padding_idx=*/-1,
-                                                  /*scale_grad_by_freq=*/false, /*sparse=*/is_training() && !options_.num_classes);
+  const torch::Tensor embedded =
+      torch::embedding(tokens_, inputs.tokens, /*padding_idx=*/-1,
+                       /*scale_grad_by_freq=*/false, /*sparse=*/is_training() && !options_.num_classes);
   const torch::Tensor sum = embedded + positions_.narrow(0, 0, length) + torch::embedding(types_, inputs.types);
   torch::Tensor x = torch::dropout(layer_norm(sum, embedding_norm_), dropout, dropout > 0);
   const AttentionOptions attends{.num_heads = options_.num_attention_heads,

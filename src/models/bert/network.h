@@ -58,7 +58,7 @@ class Encoder final : public Network {
   Block make_block(PartMaker& make, const std::string& path);
   torch::Tensor hidden(const Sequences& inputs);  // [B, T, D]
   torch::Tensor run_block(const Block& block, const torch::Tensor& x, const AttentionOptions& attends) const;
-  torch::Tensor transformed(const torch::Tensor& rows);  // what the language head does before its last layer
+  torch::Tensor transformed(const torch::Tensor& rows);        // what the language head does before its last layer
   torch::Tensor language_logits(const torch::Tensor& hidden);  // [B, T, V]
   // From the first token: [B, 2], of a classifier [B, K].
   torch::Tensor pooled_logits(const torch::Tensor& hidden, const Affine& head);

@@ -53,9 +53,8 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
               fmt::format("a sequence of {} tokens; the model has {} positions", tokens.size(1),
                           options_.max_position_embeddings));
   // A tied table gets a dense gradient as the last layer, which takes in this sparse one.
-  torch::Tensor x =
-      dropped(torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                               /*sparse=*/is_training() && options_.tie_word_embeddings));
+  torch::Tensor x = dropped(torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                                             /*sparse=*/is_training() && options_.tie_word_embeddings));
   for (const Block& block : blocks_) {
     const auto run = [this, &block](const TensorList& in) { return TensorList{run_block(block, in[0])}; };
     x = (options_.recomputes == Recomputes::Blocks ? recompute(run, {x}) : run({x}))[0];
@@ -80,8 +79,8 @@ torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) c
   const auto for_all = [&](const torch::Tensor& x) {
     return sharing == 1 ? x : x.unsqueeze(3).expand({-1, -1, -1, sharing, -1}).flatten(2, 3);
   };
-  const torch::Tensor qkv = torch::cat(
-      {heads.query.flatten(2), for_all(heads.key).flatten(2), for_all(heads.value).flatten(2)}, /*dim=*/2);
+  const torch::Tensor qkv =
+      torch::cat({heads.query.flatten(2), for_all(heads.key).flatten(2), for_all(heads.value).flatten(2)}, /*dim=*/2);
   const torch::Tensor no_bias = torch::zeros({qkv.size(2)}, qkv.options());
   return attention(qkv, no_bias,
                    {.num_heads = options_.num_attention_heads,

@@ -18,7 +18,7 @@ struct Options {
   int64_t hidden_size = 2048;
   int64_t num_layers = 22;
   int64_t num_attention_heads = 32;
-  int64_t num_key_value_heads = 4;       // each serves num_attention_heads / num_key_value_heads heads
+  int64_t num_key_value_heads = 4;  // each serves num_attention_heads / num_key_value_heads heads
   int64_t ffn_hidden_size = 5632;
   int64_t max_position_embeddings = 2048;
   int64_t sequence_length = 2048;  // tokens of a sample; the export declares it
