@@ -39,7 +39,7 @@ const std::vector<BenchModel>& all() {
       {"simplenet", optimizer("Adam", 0), 1e-3,
        [] { return std::make_unique<simplenet::SimpleNet>(simplenet::Options{}); }},
       {"resnet", optimizer("AdamW", 0.02), 1e-3, [] { return std::make_unique<resnet::ResNet>(resnet::Options{}); }},
-      {"resnet50", optimizer("Momentum", 1e-4), 1e-3,
+      {"resnet50", optimizer("Momentum", 1e-4), 1e-4,
        [] { return std::make_unique<resnet::StandardResNet>(resnet::StandardOptions{}); }},
       {"gpt124m", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<gpt::Gpt>(gpt124m(1024)); }},
       {"gpt124m-short", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<gpt::Gpt>(gpt124m(256)); }},

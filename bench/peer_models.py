@@ -57,7 +57,7 @@ def adamw(parameters):
 
 
 def momentum(parameters):
-    return torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4, foreach=False)
+    return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9, weight_decay=1e-4, foreach=False)
 
 
 def adamw_no_decay(parameters):

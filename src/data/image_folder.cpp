@@ -211,11 +211,9 @@ void ImageFolder::write_image(int64_t index, int64_t epoch, float* out) const {
   }
 }
 
-std::shared_ptr<const Dataset> make_image_folder(const WorkerConfig& config, Reader& section, uint64_t seed) {
+std::shared_ptr<const Dataset> make_image_folder(const DatasetRequest& request, Reader& section) {
   ImageFolder::Options o;
-  const auto folder = section.get_optional_string("input_dir");
-  if (!folder && !config.data.path) section.fail("input_dir", "is missing: the folder of <split>/<class>/<pictures>");
-  o.folder = folder ? fs::path(*folder) : *config.data.path;
+  o.folder = request.folder(section, "<split>/<class>/<pictures>");
   o.split = section.get_string("split", o.split);
   o.num_classes = section.get_int("num_classes", o.num_classes);
   o.limit = section.get_int("limit", o.limit);
@@ -234,7 +232,7 @@ std::shared_ptr<const Dataset> make_image_folder(const WorkerConfig& config, Rea
   o.std = section.get_doubles("std", o.std);
   o.fast_decode = section.get_bool("fast_decode", o.fast_decode);
   o.check_files = section.get_bool("check_files", o.check_files);
-  o.seed = seed;
+  o.seed = request.seed;
   section.finish();
   return std::make_shared<ImageFolder>(o);
 }

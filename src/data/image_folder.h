@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "config/worker_config.h"
 #include "data/dataset.h"
+#include "data/dataset_request.h"
 #include "data/picture.h"
 
 namespace assay {
@@ -72,6 +72,6 @@ class ImageFolder final : public Dataset {
 };
 
 // From the keys of a case's dataset section, see docs/data.md.
-std::shared_ptr<const Dataset> make_image_folder(const WorkerConfig& config, Reader& section, uint64_t seed);
+std::shared_ptr<const Dataset> make_image_folder(const DatasetRequest& request, Reader& section);
 
 }  // namespace assay

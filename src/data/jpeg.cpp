@@ -104,7 +104,7 @@ bool crop_jpeg_columns(JpegInput& input, JDIMENSION& left, JDIMENSION& width) {
 
 }  // namespace
 
-JpegSize jpeg_size(std::string_view bytes, const std::string& where) {
+PictureSize jpeg_size(std::string_view bytes, const std::string& where) {
   JpegInput input(bytes);
   if (!read_jpeg_header(input)) damaged_jpeg(input, where);
   return {static_cast<int>(input.info.image_width), static_cast<int>(input.info.image_height)};

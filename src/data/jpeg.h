@@ -8,11 +8,7 @@
 
 namespace assay {
 
-struct JpegSize {
-  int width = 0;
-  int height = 0;
-};
-JpegSize jpeg_size(std::string_view bytes, const std::string& where);
+PictureSize jpeg_size(std::string_view bytes, const std::string& where);
 // The part of the reduced picture between these pixels, or more.
 struct JpegPart {
   int reduction = 1;

@@ -19,18 +19,13 @@ int largest_reduction(int limit) { return limit >= 8 ? 8 : limit >= 4 ? 4 : limi
 }  // namespace
 
 Picture::Picture(std::string_view bytes, std::string where) : bytes_(bytes), where_(std::move(where)) {
-  if (bytes.starts_with("\xFF\xD8")) {
-    is_jpeg_ = true;
-    const JpegSize size = jpeg_size(bytes_, where_);
-    width_ = size.width;
-    height_ = size.height;
-  } else if (bytes.starts_with("\x89PNG")) {
-    const PngSize size = png_size(bytes_, where_);
-    width_ = size.width;
-    height_ = size.height;
-  } else {
+  is_jpeg_ = bytes.starts_with("\xFF\xD8");
+  if (!is_jpeg_ && !bytes.starts_with("\x89PNG")) {
     throw DataError(fmt::format("{}: neither a JPEG nor a PNG file{}", where_, bytes.empty() ? ": it is empty" : ""));
   }
+  const PictureSize size = is_jpeg_ ? jpeg_size(bytes_, where_) : png_size(bytes_, where_);
+  width_ = size.width;
+  height_ = size.height;
   if (width_ < 1 || height_ < 1 || int64_t{width_} * height_ > kMaxPixels) {
     throw DataError(fmt::format("{}: a picture of {} x {} pixels; at most {} million pixels are read", where_, width_,
                                 height_, kMaxPixels / 1'000'000));

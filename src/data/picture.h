@@ -9,6 +9,11 @@
 
 namespace assay {
 
+struct PictureSize {
+  int width = 0;
+  int height = 0;
+};
+
 // Left and top are inside, right and bottom outside.
 struct PictureBox {
   double left = 0;

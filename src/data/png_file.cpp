@@ -83,7 +83,7 @@ bool read_png_rows(PngInput& input, png_bytepp rows) {
 
 }  // namespace
 
-PngSize png_size(std::string_view bytes, const std::string& where) {
+PictureSize png_size(std::string_view bytes, const std::string& where) {
   PngInput input(bytes);
   if (bytes.size() < kPngSignatureBytes || !read_png_header(input)) damaged_png(input, where);
   return {static_cast<int>(::png_get_image_width(input.png, input.info)),

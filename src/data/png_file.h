@@ -8,11 +8,7 @@
 
 namespace assay {
 
-struct PngSize {
-  int width = 0;
-  int height = 0;
-};
-PngSize png_size(std::string_view bytes, const std::string& where);
+PictureSize png_size(std::string_view bytes, const std::string& where);
 Pixels read_png(std::string_view bytes, const std::string& where);
 
 }  // namespace assay

@@ -71,20 +71,16 @@ Batch Ratings::gather(std::span<const int64_t> indices, int64_t /*epoch*/) const
   return {{users, items, labels}, count};
 }
 
-std::shared_ptr<const Dataset> make_ratings(
-    const WorkerConfig& config, Reader& section,
-    const std::function<void(const std::vector<std::filesystem::path>&)>& check_files) {
+std::shared_ptr<const Dataset> make_ratings(const DatasetRequest& request, Reader& section) {
   Ratings::Options o;
-  const auto folder = section.get_optional_string("input_dir");
-  if (!folder && !config.data.path) section.fail("input_dir", "is missing: the folder of train.csv and test.csv");
-  o.folder = folder ? fs::path(*folder) : *config.data.path;
+  o.folder = request.folder(section, "train.csv and test.csv");
   o.split = section.get_choice("split", {"train", "test"}, o.split);
   o.limit = section.get_int("limit", o.limit);
   o.liked_from = section.get_double("liked_from", o.liked_from);
   o.num_users = section.get_int("num_users", o.num_users);
   o.num_items = section.get_int("num_items", o.num_items);
   section.finish();
-  check_files({Ratings::file(o)});
+  request.check_files({Ratings::file(o)});
   return std::make_shared<Ratings>(o);
 }
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string_view>
 
-#include "config/worker_config.h"
 #include "data/dataset.h"
+#include "data/dataset_request.h"
 
 namespace assay {
 
@@ -46,8 +46,6 @@ class Ratings final : public Dataset {
 
 // From the keys of a case's dataset section, see docs/data.md. `check_files` throws when a file is not the one that the
 // case declares.
-std::shared_ptr<const Dataset> make_ratings(
-    const WorkerConfig& config, Reader& section,
-    const std::function<void(const std::vector<std::filesystem::path>&)>& check_files);
+std::shared_ptr<const Dataset> make_ratings(const DatasetRequest& request, Reader& section);
 
 }  // namespace assay

@@ -16,10 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path text_folder(const TextDatasetRequest& request, Reader& section) {
-  const auto folder = section.get_optional_string("input_dir");
-  if (!folder && !request.config.data.path) section.fail("input_dir", "is missing: the folder of the data");
-  const fs::path path = folder ? fs::path(*folder) : *request.config.data.path;
+fs::path text_folder(const DatasetRequest& request, Reader& section) {
+  const fs::path path = request.folder(section, "the data");
   if (!fs::is_directory(path)) throw DataError(fmt::format("{}: no such folder", path.string()));
   return path;
 }
@@ -54,46 +52,44 @@ fs::path text_file(const fs::path& folder, Reader& section) {
   return folder / section.get_string("file", split + ".jsonl");
 }
 
-int64_t text_length(Reader& section, int64_t fallback) {
-  const int64_t length = section.get_int("max_seq_len", fallback);
-  if (length < 5 || length > 1'000'000) section.fail("max_seq_len", "must be from 5 to 1000000");
-  return length;
+// What both data sets of tokenized lines have: the file, the tokenizer and the sizes.
+template <typename Options>
+void read_lines_options(const DatasetRequest& request, Reader& section, Options& options) {
+  const fs::path folder = text_folder(request, section);
+  options.file = text_file(folder, section);
+  options.tokenizer = folder / section.get_string("tokenizer", "tokenizer");
+  options.max_seq_len = section.get_int("max_seq_len", options.max_seq_len);
+  if (options.max_seq_len < 5 || options.max_seq_len > 1'000'000) {
+    section.fail("max_seq_len", "must be from 5 to 1000000");
+  }
+  options.limit = section.get_int("limit", options.limit);
+  options.vocab_size = model_vocabulary(request.config);
 }
 
 }  // namespace
 
-std::shared_ptr<const Dataset> make_text_classification(const TextDatasetRequest& request, Reader& section) {
+std::shared_ptr<const Dataset> make_text_classification(const DatasetRequest& request, Reader& section) {
   TextClassification::Options options;
-  const fs::path folder = text_folder(request, section);
-  options.file = text_file(folder, section);
-  options.tokenizer = folder / section.get_string("tokenizer", "tokenizer");
-  options.max_seq_len = text_length(section, options.max_seq_len);
+  read_lines_options(request, section, options);
   options.num_classes = section.get_int("num_classes", options.num_classes);
   if (options.num_classes < 2) section.fail("num_classes", "must be at least 2");
-  options.limit = section.get_int("limit", options.limit);
-  options.vocab_size = model_vocabulary(request.config);
   section.finish();
   request.check_files({options.file});
   return std::make_shared<TextClassification>(options);
 }
 
-std::shared_ptr<const Dataset> make_masked_language(const TextDatasetRequest& request, Reader& section) {
+std::shared_ptr<const Dataset> make_masked_language(const DatasetRequest& request, Reader& section) {
   MaskedLanguage::Options options;
-  const fs::path folder = text_folder(request, section);
-  options.file = text_file(folder, section);
-  options.tokenizer = folder / section.get_string("tokenizer", "tokenizer");
-  options.max_seq_len = text_length(section, options.max_seq_len);
+  read_lines_options(request, section, options);
   options.mask_prob = section.get_double("mask_prob", options.mask_prob);
   if (!(options.mask_prob > 0 && options.mask_prob < 1)) section.fail("mask_prob", "must be above 0 and below 1");
-  options.limit = section.get_int("limit", options.limit);
-  options.vocab_size = model_vocabulary(request.config);
   options.seed = request.seed;
   section.finish();
   request.check_files({options.file});
   return std::make_shared<MaskedLanguage>(options);
 }
 
-std::shared_ptr<const Dataset> make_gpt_dataset(const TextDatasetRequest& request, Reader& section) {
+std::shared_ptr<const Dataset> make_gpt_dataset(const DatasetRequest& request, Reader& section) {
   GptDataset::Options options;
   const fs::path folder = text_folder(request, section);
   const auto prefixes = section.get_optional_string("data_prefix");

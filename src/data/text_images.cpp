@@ -178,13 +178,9 @@ Batch TextImages::gather(std::span<const int64_t> indices, int64_t epoch) const 
   return {{images, maps[0], maps[1], maps[2], maps[3], outlines, states}, count};
 }
 
-std::shared_ptr<const Dataset> make_text_images(
-    const WorkerConfig& config, Reader& section, uint64_t seed,
-    const std::function<void(const std::vector<std::filesystem::path>&)>& check_files) {
+std::shared_ptr<const Dataset> make_text_images(const DatasetRequest& request, Reader& section) {
   TextImages::Options o;
-  const auto folder = section.get_optional_string("input_dir");
-  if (!folder && !config.data.path) section.fail("input_dir", "is missing: the folder of train.txt and test.txt");
-  o.folder = folder ? fs::path(*folder) : *config.data.path;
+  o.folder = request.folder(section, "train.txt and test.txt");
   o.split = section.get_string("split", o.split);
   o.limit = section.get_int("limit", o.limit);
   o.max_texts = section.get_int("max_texts", o.max_texts);
@@ -199,9 +195,9 @@ std::shared_ptr<const Dataset> make_text_images(
   o.targets.min_text_size = section.get_double("min_text_size", o.targets.min_text_size);
   o.targets.threshold_min = section.get_double("threshold_min", o.targets.threshold_min);
   o.targets.threshold_max = section.get_double("threshold_max", o.targets.threshold_max);
-  o.seed = seed;
+  o.seed = request.seed;
   section.finish();
-  check_files({TextImages::label_file(o)});
+  request.check_files({TextImages::label_file(o)});
   return std::make_shared<TextImages>(o);
 }
 

@@ -8,8 +8,8 @@
 #include <functional>
 #include <memory>
 
-#include "config/worker_config.h"
 #include "data/dataset.h"
+#include "data/dataset_request.h"
 #include "data/picture.h"
 #include "data/text_labels.h"
 #include "data/text_targets.h"
@@ -66,8 +66,6 @@ class TextImages final : public Dataset {
 
 // From the keys of a case's dataset section, see docs/data.md. `check_files` throws when a file is not the one that the
 // case declares.
-std::shared_ptr<const Dataset> make_text_images(
-    const WorkerConfig& config, Reader& section, uint64_t seed,
-    const std::function<void(const std::vector<std::filesystem::path>&)>& check_files);
+std::shared_ptr<const Dataset> make_text_images(const DatasetRequest& request, Reader& section);
 
 }  // namespace assay

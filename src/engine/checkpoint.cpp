@@ -53,7 +53,9 @@ std::optional<NameParts> parse_name(const std::string& name) {
 void remove_unfinished(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().rfind(kUnfinished, 0) == 0) fs::remove_all(entry.path(), ignored);
+    const std::string name = entry.path().filename().string();
+    const bool unfinished_list = name.starts_with("best.json.") && name.ends_with(".tmp");
+    if (name.starts_with(kUnfinished) || unfinished_list) fs::remove_all(entry.path(), ignored);
   }
 }
 

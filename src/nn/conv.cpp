@@ -84,6 +84,14 @@ struct Convolution {
   Algorithm algorithm;
   int64_t stride;
 
+  void save(AutogradContext* context) const {
+    context->saved_data["algorithm"] = static_cast<int64_t>(algorithm);
+    context->saved_data["stride"] = stride;
+  }
+  static Convolution saved_in(AutogradContext* context) {
+    return {static_cast<Algorithm>(context->saved_data["algorithm"].toInt()), context->saved_data["stride"].toInt()};
+  }
+
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& weight) const {
     if (algorithm == Algorithm::Winograd) return winograd_forward(x, weight);
     if (algorithm == Algorithm::Libtorch) return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
@@ -132,19 +140,16 @@ torch::Tensor in_channels_last(const torch::Tensor& x) { return x.contiguous(tor
 class Convolve : public torch::autograd::Function<Convolve> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
-                               int64_t algorithm, int64_t stride) {
+                               const Convolution& convolution) {
     context->save_for_backward({x, weight});
-    context->saved_data["algorithm"] = algorithm;
-    context->saved_data["stride"] = stride;
-    return Convolution{static_cast<Convolution::Algorithm>(algorithm), stride}.forward(x, weight);
+    convolution.save(context);
+    return convolution.forward(x, weight);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    const Convolution convolution{static_cast<Convolution::Algorithm>(context->saved_data["algorithm"].toInt()),
-                                  context->saved_data["stride"].toInt()};
-    const Convolution::Gradients g =
-        convolution.gradients(in_channels_last(gradients[0]), saved[0], saved[1], context->needs_input_grad(0));
-    return {g.x, g.weight, torch::Tensor(), torch::Tensor()};
+    const Convolution::Gradients g = Convolution::saved_in(context).gradients(in_channels_last(gradients[0]), saved[0],
+                                                                              saved[1], context->needs_input_grad(0));
+    return {g.x, g.weight, torch::Tensor()};
   }
 };
 
@@ -153,12 +158,11 @@ class NormReluConvolve : public torch::autograd::Function<NormReluConvolve> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& /*norm weight*/,
                                const torch::Tensor& /*norm bias*/, const torch::Tensor& weight,
-                               torch::nn::BatchNorm2dImpl* norm, int64_t algorithm, int64_t stride) {
+                               torch::nn::BatchNorm2dImpl* norm, const Convolution& convolution) {
     const NormKept kept = normalise(*norm, x, true);
     context->save_for_backward({x, kept.weight, kept.bias, kept.mean, kept.inverse, weight});
-    context->saved_data["algorithm"] = algorithm;
-    context->saved_data["stride"] = stride;
-    return Convolution{static_cast<Convolution::Algorithm>(algorithm), stride}.forward(norm_output(kept, {}), weight);
+    convolution.save(context);
+    return convolution.forward(norm_output(kept, {}), weight);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
@@ -169,13 +173,11 @@ class NormReluConvolve : public torch::autograd::Function<NormReluConvolve> {
                         .inverse = saved[4],
                         .y = {},
                         .relu = true};
-    const Convolution convolution{static_cast<Convolution::Algorithm>(context->saved_data["algorithm"].toInt()),
-                                  context->saved_data["stride"].toInt()};
     const Convolution::Gradients g =
-        convolution.gradients(in_channels_last(gradients[0]), norm_output(kept, {}), saved[5], true);
+        Convolution::saved_in(context).gradients(in_channels_last(gradients[0]), norm_output(kept, {}), saved[5], true);
     const NormGradients n = norm_gradients(in_channels_last(g.x), kept);
     const torch::Tensor none;
-    return {n.x, n.weight, n.bias, g.weight, none, none, none};
+    return {n.x, n.weight, n.bias, g.weight, none, none};
   }
 };
 
@@ -184,7 +186,7 @@ class NormReluConvolve : public torch::autograd::Function<NormReluConvolve> {
 torch::Tensor convolve(torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
   const auto convolution = convolution_of(conv, x);
   if (!convolution || convolution->algorithm == Convolution::Algorithm::Libtorch) return conv.forward(x);
-  return Convolve::apply(x, conv.weight, static_cast<int64_t>(convolution->algorithm), convolution->stride);
+  return Convolve::apply(x, conv.weight, *convolution);
 }
 
 torch::Tensor norm_relu_convolve(torch::nn::BatchNorm2dImpl& norm, torch::nn::Conv2dImpl& conv,
@@ -193,8 +195,7 @@ torch::Tensor norm_relu_convolve(torch::nn::BatchNorm2dImpl& norm, torch::nn::Co
   if (!convolution || !can_fuse_norm(norm, x, {})) {
     return convolve(conv, norm_act(norm, x, {.residual = {}, .relu = true}));
   }
-  return NormReluConvolve::apply(x, norm.weight, norm.bias, conv.weight, &norm,
-                                 static_cast<int64_t>(convolution->algorithm), convolution->stride);
+  return NormReluConvolve::apply(x, norm.weight, norm.bias, conv.weight, &norm, *convolution);
 }
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include "random_text.h"
 #include "text/byte_letters.h"
 #include "text/gpt2_pieces.h"
+#include "tokenizer_check.h"
 
 namespace assay {
 namespace {
@@ -25,16 +26,6 @@ std::unique_ptr<ByteBpe> small_bpe(int32_t size = 400) {
   trainer.add("the cat sat on the mat, and the dog didn't; they'll sing, we're singing the same thing again and again");
   for (int i = 0; i < 300; ++i) trainer.add(random_text(random, 60));
   return trainer.train(size);
-}
-
-std::string message_of(const fs::path& folder) {
-  try {
-    load_tokenizer(folder);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 void overwrite(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
@@ -161,7 +152,7 @@ TEST(ByteBpe, FaultsInTheFilesAreNamed) {
   const std::string merge = split(good_merges, '\n')[1];
   const auto merges_fault = [&](const std::string& lines) {
     overwrite(merges, "#version: 0.2\n" + lines);
-    return message_of(folder.path());
+    return load_error(folder.path());
   };
   EXPECT_NE(merges_fault(merge + "\nsome\n").find("merges.txt:3: a merge is two tokens"), std::string::npos);
   EXPECT_NE(merges_fault("t h x\n").find("merges.txt:2: a merge is two tokens"), std::string::npos);
@@ -172,7 +163,7 @@ TEST(ByteBpe, FaultsInTheFilesAreNamed) {
   overwrite(merges, good_merges);
   const auto vocabulary_fault = [&](const std::string& text) {
     overwrite(vocabulary, text);
-    return message_of(folder.path());
+    return load_error(folder.path());
   };
   EXPECT_NE(vocabulary_fault("{\"a\": 0, \"b\"").find("vocab.json:1: not valid JSON"), std::string::npos);
   EXPECT_NE(vocabulary_fault("{\"a\": 0, \"b\": 0}").find("token 'b' has number 0, which another has too"),
@@ -187,9 +178,9 @@ TEST(ByteBpe, FaultsInTheFilesAreNamed) {
   EXPECT_NE(vocabulary_fault("{}").find("no tokens"), std::string::npos);
   overwrite(merges, "");
   EXPECT_NE(vocabulary_fault("{\"a\": 0}").find("for byte 0x"), std::string::npos);
-  EXPECT_NE(message_of(folder.path() / "none").find("no such folder"), std::string::npos);
+  EXPECT_NE(load_error(folder.path() / "none").find("no such folder"), std::string::npos);
   fs::remove(vocabulary);
-  EXPECT_NE(message_of(folder.path()).find("no tokenizer in it"), std::string::npos);
+  EXPECT_NE(load_error(folder.path()).find("no tokenizer in it"), std::string::npos);
   overwrite(merges, good_merges);
   overwrite(vocabulary, good_vocabulary);
   EXPECT_TRUE(load_tokenizer(folder.path()));

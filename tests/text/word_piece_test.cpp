@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "random_text.h"
 #include "text/basic_tokens.h"
+#include "tokenizer_check.h"
 
 namespace assay {
 namespace {
@@ -26,16 +27,6 @@ WordPiece published_example(size_t max_word_chars = 100) {
   return WordPiece(
       {"[UNK]", "[CLS]", "[SEP]", "want", "##want", "##ed", "wa", "un", "runn", "##ing", ",", "low", "##lowest"},
       {.max_word_chars = max_word_chars});
-}
-
-std::string fault_in(const fs::path& folder) {
-  try {
-    load_tokenizer(folder);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(BasicTokens, FollowTheRules) {
@@ -125,7 +116,7 @@ TEST(WordPiece, FaultsInTheFilesAreNamed) {
   const TempFolder folder;
   const auto fault = [&](const std::string& text) {
     std::ofstream(folder.path() / "vocab.txt", std::ios::binary) << text;
-    return fault_in(folder.path());
+    return load_error(folder.path());
   };
   EXPECT_NE(fault("a\n\nb\n").find("vocab.txt:2: an empty line"), std::string::npos);
   EXPECT_NE(fault("a\nb\na\n").find("vocab.txt:3: token 'a' is in line 1 too"), std::string::npos);
@@ -137,9 +128,9 @@ TEST(WordPiece, FaultsInTheFilesAreNamed) {
   std::ofstream(folder.path() / "tokenizer_config.json") << "{\"do_lower_case\": false}";
   EXPECT_EQ(load_tokenizer(folder.path())->encode("A"), std::vector<int32_t>{1});
   std::ofstream(folder.path() / "tokenizer_config.json") << "{\"do_lower_case\": 3}";
-  EXPECT_NE(fault_in(folder.path()).find("do_lower_case"), std::string::npos);
+  EXPECT_NE(load_error(folder.path()).find("do_lower_case"), std::string::npos);
   std::ofstream(folder.path() / "tokenizer_config.json") << "{";
-  EXPECT_NE(fault_in(folder.path()).find("tokenizer_config.json"), std::string::npos);
+  EXPECT_NE(load_error(folder.path()).find("tokenizer_config.json"), std::string::npos);
 }
 
 TEST(Tokenizer, TheFirstTokensAreThoseOfTheWholeText) {
