@@ -56,8 +56,7 @@ KeyedRandom BlankInfilling::random_of(int64_t sample, int64_t epoch) const {
 // stays.
 std::vector<BlankInfilling::Span> BlankInfilling::draw_spans(KeyedRandom& random) const {
   const int64_t length = options_.source.index.sequence_length;
-  const double ratio =
-      options_.mask_ratio + (options_.max_mask_ratio - options_.mask_ratio) * unit_of(random);
+  const double ratio = options_.mask_ratio + (options_.max_mask_ratio - options_.mask_ratio) * unit_of(random);
   const auto wanted = std::clamp<int64_t>(std::llround(ratio * static_cast<double>(length)), 1, length - 1);
   const auto room = static_cast<size_t>((options_.max_seq_len - length) / 2);  // a span needs a blank and a start
   std::vector<Span> spans;
@@ -69,8 +68,7 @@ std::vector<BlankInfilling::Span> BlankInfilling::draw_spans(KeyedRandom& random
     spans.push_back({0, now});
     num_cut += now;
   }
-  const std::vector<int64_t> behind =
-      draw_places(static_cast<int64_t>(spans.size()), length - num_cut, random);
+  const std::vector<int64_t> behind = draw_places(static_cast<int64_t>(spans.size()), length - num_cut, random);
   int64_t cut_before = 0;
   for (size_t i = 0; i < spans.size(); ++i) {
     spans[i].begin = behind[i] + 1 + cut_before;
@@ -147,8 +145,7 @@ Batch BlankInfilling::gather(std::span<const int64_t> indices, int64_t epoch) co
                   .positions = both,
                   .span_positions = both + length,
                   .labels = labels.data_ptr<int64_t>() + i * length};
-    text.data_ptr<int64_t>()[i] =
-        write_row(stretches.data_ptr<int64_t>() + i * stretches.size(1), random, row);
+    text.data_ptr<int64_t>()[i] = write_row(stretches.data_ptr<int64_t>() + i * stretches.size(1), random, row);
   }
   return {{tokens, positions, text, labels}, count};
 }

@@ -1,5 +1,5 @@
-// Samples of GLM out of files of tokens: stretches of a corpus with spans cut out, which a model infills. Which spans is
-// a function of (seed, epoch, sample).
+// Samples of GLM out of files of tokens: stretches of a corpus with spans cut out, which a model infills. Which spans
+// is a function of (seed, epoch, sample).
 //
 // Shapes: B batch, S source length, T max_seq_len.
 #pragma once
@@ -16,13 +16,13 @@ namespace assay {
 class BlankInfilling final : public Dataset {
  public:
   struct Options {
-    GptDataset::Options source;   // its sequence_length is S, its vocab_size without the tokens that mark blanks
-    int64_t max_seq_len = 512;    // room for the text with blanks and the spans
-    double mask_ratio = 0.15;     // share of the tokens that is cut out
-    double max_mask_ratio = 0;    // above mask_ratio: the share is drawn between the two, a sample each
-    double mean_span = 3;         // tokens; lengths are drawn from Poisson's distribution, 1 at least
-    int64_t vocab_size = 0;       // of the model
-    bool left_to_right = false;   // the stretches as they are, and as labels only the tokens of the same spans
+    GptDataset::Options source;  // its sequence_length is S, its vocab_size without the tokens that mark blanks
+    int64_t max_seq_len = 512;   // room for the text with blanks and the spans
+    double mask_ratio = 0.15;    // share of the tokens that is cut out
+    double max_mask_ratio = 0;   // above mask_ratio: the share is drawn between the two, a sample each
+    double mean_span = 3;        // tokens; lengths are drawn from Poisson's distribution, 1 at least
+    int64_t vocab_size = 0;      // of the model
+    bool left_to_right = false;  // the stretches as they are, and as labels only the tokens of the same spans
     uint64_t seed = 0;
   };
   // Throws ConfigError, or DataError naming the file.

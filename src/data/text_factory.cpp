@@ -144,7 +144,8 @@ std::shared_ptr<const Dataset> make_blank_infilling(const DatasetRequest& reques
   BlankInfilling::Options options;
   options.vocab_size = model_vocabulary(request.config);
   if (options.vocab_size <= kNumBlankTokens) {
-    throw ConfigError(fmt::format("Model.vocab_size: must be more than {}, the tokens that mark blanks", kNumBlankTokens));
+    throw ConfigError(
+        fmt::format("Model.vocab_size: must be more than {}, the tokens that mark blanks", kNumBlankTokens));
   }
   options.source = read_gpt_options(request, section, "source_seq_len");
   if (options.source.index.sequence_length < 2) section.fail("source_seq_len", "must be at least 2");

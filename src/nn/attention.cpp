@@ -26,7 +26,8 @@ struct AttentionCall {
 };
 
 template <typename T>
-AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call, int64_t index) {
+AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call,
+                         int64_t index) {
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   const int64_t sample = index / call.num_heads, head = index % call.num_heads;
   AttentionHead<T> h;
@@ -50,7 +51,8 @@ AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, co
 }
 
 template <typename T>
-void forward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call, const torch::Tensor& out, const torch::Tensor& log_sum) {
+void forward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call,
+                   const torch::Tensor& out, const torch::Tensor& log_sum) {
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   at::parallel_for(0, qkv.size(0) * call.num_heads, 1, [&](int64_t begin, int64_t end) {
     const torch::Tensor scratch = torch::empty({attention_scratch_size(length, width / call.num_heads)}, qkv.options());
@@ -68,8 +70,8 @@ struct AttentionGradients {
 };
 
 template <typename T>
-AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call, const torch::Tensor& out, const torch::Tensor& log_sum,
-                                  const torch::Tensor& dout) {
+AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call,
+                                  const torch::Tensor& out, const torch::Tensor& log_sum, const torch::Tensor& dout) {
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   const AttentionGradients gradients{torch::empty_like(qkv), torch::empty({qkv.size(0), 3 * width}, qkv.options())};
   at::parallel_for(0, qkv.size(0) * call.num_heads, 1, [&](int64_t begin, int64_t end) {
@@ -91,9 +93,8 @@ AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor&
 class Attention : public torch::autograd::Function<Attention> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& qkv, const torch::Tensor& bias,
-                               const c10::optional<torch::Tensor>& key_mask,
-                               const c10::optional<torch::Tensor>& prefix, int64_t num_heads, bool causal,
-                               double dropout) {
+                               const c10::optional<torch::Tensor>& key_mask, const c10::optional<torch::Tensor>& prefix,
+                               int64_t num_heads, bool causal, double dropout) {
     const AttentionCall call{key_mask.value_or(torch::Tensor()), prefix.value_or(torch::Tensor()), num_heads, causal,
                              draw_dropout(dropout)};
     const torch::Tensor out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
@@ -114,10 +115,9 @@ class Attention : public torch::autograd::Function<Attention> {
         saved[2], saved[3], context->saved_data["num_heads"].toInt(), context->saved_data["causal"].toBool(),
         DropoutKey{static_cast<uint64_t>(context->saved_data["seed"].toInt()), context->saved_data["keep"].toDouble()}};
     const torch::Tensor dout = gradients[0].contiguous();
-    const AttentionGradients g =
-        dout.scalar_type() == torch::kFloat
-            ? backward_heads<float>(saved[0], saved[1], call, saved[4], saved[5], dout)
-            : backward_heads<double>(saved[0], saved[1], call, saved[4], saved[5], dout);
+    const AttentionGradients g = dout.scalar_type() == torch::kFloat
+                                     ? backward_heads<float>(saved[0], saved[1], call, saved[4], saved[5], dout)
+                                     : backward_heads<double>(saved[0], saved[1], call, saved[4], saved[5], dout);
     return {g.qkv, g.bias, {}, {}, {}, {}, {}};
   }
 };

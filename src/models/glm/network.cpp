@@ -20,29 +20,30 @@ Transformer::Transformer(const Options& o) : options_(o) {
                          .num_layers = o.num_layers,
                          .num_heads = o.num_attention_heads,
                          .deviation = o.initializer_range};
-  blocks_.emplace(make, sizes, [](int64_t i) { return fmt::format("transformer.layers.{}.", i); },
-                  BlockNames{.first_norm = "input_layernorm",
-                             .attention = "attention.query_key_value",
-                             .attention_out = "attention.dense",
-                             .second_norm = "post_attention_layernorm",
-                             .feed = "mlp.dense_h_to_4h",
-                             .feed_out = "mlp.dense_4h_to_h"},
-                  "transformer.final_layernorm", WeightLayout::OutIn);
+  blocks_.emplace(
+      make, sizes, [](int64_t i) { return fmt::format("transformer.layers.{}.", i); },
+      BlockNames{.first_norm = "input_layernorm",
+                 .attention = "attention.query_key_value",
+                 .attention_out = "attention.dense",
+                 .second_norm = "post_attention_layernorm",
+                 .feed = "mlp.dense_h_to_4h",
+                 .feed_out = "mlp.dense_4h_to_h"},
+      "transformer.final_layernorm", WeightLayout::OutIn);
 }
 
 torch::Tensor Transformer::hidden(const Blanks& inputs) {
   const int64_t length = inputs.tokens.size(1);
-  ASSAY_CHECK(length <= options_.max_position_embeddings,
-              fmt::format("a sequence of {} tokens; the model has {} positions", length,
-                          options_.max_position_embeddings));
+  ASSAY_CHECK(
+      length <= options_.max_position_embeddings,
+      fmt::format("a sequence of {} tokens; the model has {} positions", length, options_.max_position_embeddings));
   // The table is the last layer too, whose dense gradient takes in this sparse one.
   const torch::Tensor embedded = torch::embedding(tokens_, inputs.tokens, /*padding_idx=*/-1,
                                                   /*scale_grad_by_freq=*/false, /*sparse=*/is_training());
   const torch::Tensor placed = torch::embedding(positions_, inputs.positions.select(1, 0)) +
                                torch::embedding(span_positions_, inputs.positions.select(1, 1));
-  const BlockDropout dropout = is_training() ? BlockDropout{options_.hidden_dropout_prob,
-                                                            options_.attention_probs_dropout_prob}
-                                             : BlockDropout{};
+  const BlockDropout dropout = is_training()
+                                   ? BlockDropout{options_.hidden_dropout_prob, options_.attention_probs_dropout_prob}
+                                   : BlockDropout{};
   const torch::Tensor x = torch::dropout(embedded + placed, dropout.hidden, dropout.hidden > 0);
   return blocks_->run(x, {.causal = true, .prefix = inputs.text}, dropout, options_.recomputes);
 }

@@ -1,6 +1,6 @@
-// The network of GLM (Du et al. 2021), autoregressive blank infilling: a text with blanks, of which every token sees all,
-// and behind it the spans that were cut out, each token of which sees the text and what was infilled before it. A token
-// has two positions: in the text with blanks, and inside its span. Parameter names are those of the published
+// The network of GLM (Du et al. 2021), autoregressive blank infilling: a text with blanks, of which every token sees
+// all, and behind it the spans that were cut out, each token of which sees the text and what was infilled before it. A
+// token has two positions: in the text with blanks, and inside its span. Parameter names are those of the published
 // checkpoints.
 //
 // Shapes: B batch, T sequence, D hidden_size, V vocab_size.

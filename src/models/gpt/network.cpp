@@ -16,14 +16,15 @@ Transformer::Transformer(const Options& o) : options_(o) {
                          .num_layers = o.num_layers,
                          .num_heads = o.num_attention_heads,
                          .deviation = o.initializer_range};
-  blocks_.emplace(make, sizes, [](int64_t i) { return fmt::format("transformer.h.{}.", i); },
-                  BlockNames{.first_norm = "ln_1",
-                             .attention = "attn.c_attn",
-                             .attention_out = "attn.c_proj",
-                             .second_norm = "ln_2",
-                             .feed = "mlp.c_fc",
-                             .feed_out = "mlp.c_proj"},
-                  "transformer.ln_f", WeightLayout::InOut);
+  blocks_.emplace(
+      make, sizes, [](int64_t i) { return fmt::format("transformer.h.{}.", i); },
+      BlockNames{.first_norm = "ln_1",
+                 .attention = "attn.c_attn",
+                 .attention_out = "attn.c_proj",
+                 .second_norm = "ln_2",
+                 .feed = "mlp.c_fc",
+                 .feed_out = "mlp.c_proj"},
+      "transformer.ln_f", WeightLayout::InOut);
 }
 
 torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
@@ -34,9 +35,9 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
   // all of it.
   const torch::Tensor embedded = torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
                                                   /*sparse=*/is_training());
-  const BlockDropout dropout = is_training() ? BlockDropout{options_.hidden_dropout_prob,
-                                                            options_.attention_probs_dropout_prob}
-                                             : BlockDropout{};
+  const BlockDropout dropout = is_training()
+                                   ? BlockDropout{options_.hidden_dropout_prob, options_.attention_probs_dropout_prob}
+                                   : BlockDropout{};
   const torch::Tensor x =
       torch::dropout(embedded + positions_.narrow(0, 0, length), dropout.hidden, dropout.hidden > 0);
   return blocks_->run(x, {.causal = true}, dropout, options_.recomputes);
