@@ -43,22 +43,32 @@ std::vector<int64_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   return tokens;
 }
 
-// Prints what is new of a growing text. Some tokenizers decode a token only together with its neighbours.
+// Prints the prompt, as soon as something follows it, and what is new of a growing text. Some tokenizers decode a token
+// only together with its neighbours.
 class TextStream {
  public:
-  TextStream(const Tokenizer& tokenizer, const std::vector<int64_t>& prompt)
-      : tokenizer_(tokenizer), tokens_(prompt.begin(), prompt.end()), shown_(tokenizer.decode(tokens_)) {}
+  TextStream(const Tokenizer& tokenizer, const std::string& prompt_text, const std::vector<int64_t>& prompt)
+      : tokenizer_(tokenizer),
+        unshown_(prompt_text),
+        tokens_(prompt.begin(), prompt.end()),
+        shown_(tokenizer.decode(tokens_)) {}
   void add(int64_t token) {
     tokens_.push_back(static_cast<int32_t>(token));
     const std::string whole = tokenizer_.decode(tokens_);
     if (whole.size() <= shown_.size() || !whole.starts_with(shown_)) return;
-    fmt::print("{}", whole.substr(shown_.size()));
+    fmt::print("{}{}", unshown_, whole.substr(shown_.size()));
     std::fflush(stdout);
+    unshown_.clear();
     shown_ = whole;
+  }
+  void finish() const {
+    fmt::print("{}\n", unshown_);
+    std::fflush(stdout);
   }
 
  private:
   const Tokenizer& tokenizer_;
+  std::string unshown_;  // the prompt
   std::vector<int32_t> tokens_;
   std::string shown_;
 };
@@ -104,15 +114,13 @@ void run_generate(Job& job) {
   torch::manual_seed(static_cast<uint64_t>(job.options().seed));
   Json texts = Json::array();
   for (int64_t i = 0; i < options.num_texts; ++i) {
-    TextStream stream(*tokenizer, prompt);
-    if (!job.arguments().json) fmt::print("{}", prompt_text);
+    TextStream stream(*tokenizer, prompt_text, prompt);
     const Generated made = generate(*decoder, prompt, options, [&](int64_t token) {
       if (!job.arguments().json) stream.add(token);
     });
     texts.push_back(described(made, text_of(*tokenizer, prompt, made.tokens)));
     if (job.arguments().json) continue;
-    fmt::print("\n");
-    std::fflush(stdout);
+    stream.finish();
     print_times(made);
   }
   const Json result = {{"prompt", valid_utf8(prompt_text)},

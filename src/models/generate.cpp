@@ -16,8 +16,9 @@ namespace {
 void forbid_improbable(torch::Tensor& logits, double top_p) {
   const auto [sorted, order] = logits.sort(/*dim=*/0, /*descending=*/true);
   const torch::Tensor probability = sorted.softmax(0);
-  // A token is forbidden when those before it have the share already, so the first never is.
+  // A token is forbidden when those before it have the share already; the first never is.
   const torch::Tensor forbidden = (probability.cumsum(0) - probability) >= top_p;
+  forbidden[0] = false;
   logits.index_put_({order.masked_select(forbidden)}, torch::tensor(-INFINITY, logits.options()));
 }
 
@@ -51,11 +52,11 @@ class Continuation {
   torch::Tensor read(const torch::Tensor& tokens, int64_t num_made) {
     stop_if_asked();
     torch::Tensor logits = decoder_.decode(tokens, cache_);
-    if (options_.num_tokens > 0) logits = logits.narrow(1, 0, std::min(options_.num_tokens, logits.size(1)));
-    if (!options_.end_token || num_made >= options_.min_tokens) return logits;
-    logits = logits.clone();
-    logits.select(1, *options_.end_token).fill_(-INFINITY);
-    return logits;
+    if (options_.end_token && num_made < options_.min_tokens) {
+      logits = logits.clone();
+      logits.select(1, *options_.end_token).fill_(-INFINITY);
+    }
+    return options_.num_tokens > 0 ? logits.narrow(1, 0, std::min(options_.num_tokens, logits.size(1))) : logits;
   }
   bool is_full() const { return cache_.length() == cache_.capacity(); }
   KvCache& cache() { return cache_; }
