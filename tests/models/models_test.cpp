@@ -133,8 +133,8 @@ TEST_P(EveryModel, AgreesWithItsTwin) {
 }
 
 // What ten steps gave when tests/golden was last written: bit for bit on the same processor and libraries, which add in
-// the same order, and closely on others. A change that is meant to change numbers writes the files anew:
-// ASSAY_UPDATE_GOLDEN=1 assay_torch_tests --gtest_filter='*Golden*'.
+// the same order, and closely on others and in other builds. A change that is meant to change numbers writes the files
+// anew: ASSAY_UPDATE_GOLDEN=1 assay_torch_tests --gtest_filter='*Golden*'.
 TEST_P(EveryModel, MatchesItsGoldenLosses) {
   if (model_name() == "twolayer") return;  // it lives in a page
   const int threads = at::get_num_threads();
@@ -143,7 +143,8 @@ TEST_P(EveryModel, MatchesItsGoldenLosses) {
   const std::vector<double> losses = train(*module);
   at::set_num_threads(threads);
   const Json info = machine_info(/*measure=*/false);
-  const Json machine = {{"processor", info.at("cpu").at("model")},
+  const Json machine = {{"build", ASSAY_BUILD},
+                        {"processor", info.at("cpu").at("model")},
                         {"simd", info.at("cpu").at("simd")},
                         {"libtorch", info.at("libtorch").at("version")},
                         {"onednn", info.at("onednn").at("version")},
