@@ -109,6 +109,13 @@ inline ContractCase deepfm_contract() {
   return c;
 }
 
+inline ContractCase simplenet_relu_contract() {
+  ContractCase c{"simplenet_relu", {{"name", "simplenet"}, {"image_size", 36}, {"activation", "relu"}}};
+  torch::manual_seed(5);
+  c.data = {{"image", torch::randn({10, 16, 36})}, {"label", torch::randint(10, {10, 16})}};
+  return c;
+}
+
 // Images, and ten classes of them.
 inline ContractCase image_contract(const std::string& name, const Module& with_defaults) {
   ContractCase c{name, {{"name", name}}};
