@@ -77,15 +77,15 @@ struct EvalStep {
   torch::Tensor loss;    // mean over the batch
   torch::Tensor output;  // what predict() collects
   int64_t num_samples = 0;
-  std::map<std::string, double> sums;           // for example "correct"
-  std::map<std::string, torch::Tensor> values;  // [num_samples] each
+  std::map<std::string, double> sums = {};           // for example "correct"
+  std::map<std::string, torch::Tensor> values = {};  // [num_samples] each
 };
 
 struct EvalSums {
   double loss = 0;  // sum over samples
   int64_t num_samples = 0;
-  std::map<std::string, double> sums;
-  std::map<std::string, torch::Tensor> values;  // of all batches, one after the other
+  std::map<std::string, double> sums = {};
+  std::map<std::string, torch::Tensor> values = {};  // of all batches, one after the other
 };
 using MetricValues = std::map<std::string, double>;
 
