@@ -192,4 +192,11 @@ Batch StandardResNet::pretreating_batch(Batch batch) {
   return batch;
 }
 
+TensorsByName StandardResNet::from_published(TensorsByName tensors) const {
+  for (const auto& item : model().named_buffers()) {
+    if (item.key().ends_with(".num_batches_tracked")) tensors.try_emplace(item.key(), item.value());
+  }
+  return tensors;
+}
+
 }  // namespace assay::resnet

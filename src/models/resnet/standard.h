@@ -27,6 +27,8 @@ class StandardResNet final : public Classifier {
   std::vector<InputSpec> input_spec() const override;
   std::optional<double> flops_per_sample() const override;  // 6 * the multiply-adds of convolutions and head
   Batch pretreating_batch(Batch batch) override;            // channels last in memory
+  // Normalisations of torchvision's files do not count their batches.
+  TensorsByName from_published(TensorsByName tensors) const override;
 
  private:
   StandardOptions options_;
