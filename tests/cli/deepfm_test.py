@@ -7,8 +7,8 @@ import tempfile
 import time
 import unittest
 
-import tensor_file
 from worker_support import WorkerTest, case
+import tensor_file
 
 USERS, FILMS = 30, 40
 

@@ -48,7 +48,7 @@ TEST(AreaUnderCurve, IsNaNWithoutBothClassesAndWithNaN) {
   EXPECT_TRUE(std::isnan(area_under_curve(scores, torch::ones({3}))));
   EXPECT_TRUE(std::isnan(area_under_curve(scores, torch::zeros({3}))));
   EXPECT_TRUE(std::isnan(area_under_curve(torch::empty({0}), torch::empty({0}))));
-  EXPECT_TRUE(std::isnan(area_under_curve(torch::tensor({0.1, NAN, 0.3}), torch::tensor({0, 1, 1}))));
+  EXPECT_TRUE(std::isnan(area_under_curve(torch::tensor({0.1, std::nan(""), 0.3}), torch::tensor({0, 1, 1}))));
   EXPECT_THROW(area_under_curve(scores, torch::ones({4})), InternalError);
 }
 
