@@ -36,5 +36,6 @@ for path, content in blocks.items():
         with open(case_path) as file:
             case = file.read()
         case = case.replace("model: simplenet", "model: twolayer")
+        case = re.sub(r"^parameters: .*\n", "", case, flags=re.M)
         case = re.sub(r"^  Model:\n(    .*\n)+", lambda _: content, case, flags=re.M)
         write(path, case)

@@ -37,7 +37,7 @@ void run_evaluate(Job& job) {
   const bool known = metric != measured_now.metrics.end();
   job.write_result({{keys::kE2eTime, job.started().seconds()},
                     {keys::kInitTime, init_s},
-                    {keys::kFinalAccuracy, known ? Json(metric->second) : Json(nullptr)},
+                    {keys::kFinalAccuracy, known ? json_number(metric->second) : Json(nullptr)},
                     {keys::kConverged, known ? Json(job.config().target.reached_by(metric->second)) : Json(nullptr)},
                     {keys::kTarget, to_json(job.config().target)},
                     {"final_loss", json_number(measured_now.metrics.at("loss"))},
@@ -80,12 +80,13 @@ void run_infer(Job& job) {
                {"p99", percentile(r.latencies_s, 0.99) * kMilliseconds}};
   }
   const double units = static_cast<double>(r.num_samples) * predictor.info().units_per_sample;
-  fmt::print("[infer] accuracy: {:.4f}, samples: {}, throughput: {:.0f} {}/s\n", r.accuracy, r.num_samples,
-             units / r.compute_s, predictor.info().sample_unit);
+  const std::string accuracy = r.accuracy ? fmt::format("accuracy: {:.4f}, ", *r.accuracy) : "";
+  fmt::print("[infer] {}samples: {}, throughput: {:.0f} {}/s\n", accuracy, r.num_samples, units / r.compute_s,
+             predictor.info().sample_unit);
   job.write_result({{keys::kE2eTime, job.started().seconds()},
                     {keys::kInitTime, init_s},
-                    {keys::kFinalAccuracy, r.accuracy},
-                    {keys::kConverged, job.config().target.reached_by(r.accuracy)},
+                    {keys::kFinalAccuracy, r.accuracy ? Json(*r.accuracy) : Json(nullptr)},
+                    {keys::kConverged, r.accuracy ? Json(job.config().target.reached_by(*r.accuracy)) : Json(nullptr)},
                     {keys::kTarget, to_json(job.config().target)},
                     {"num_samples", r.num_samples},
                     {keys::kThroughputWhole, units / r.whole_s},

@@ -6,6 +6,7 @@
 // line is the user's own: it may change everything, but what is not mutable makes the result open.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -73,10 +74,11 @@ struct ResolvedCase {
   CaseKey key = {};
   fs::path home;
   std::string task, source, licence, framework;
-  std::vector<std::string> entry;        // command of a case that is not native
-  std::string vendor;                    // of the vendor layer; empty without one
-  Division division = Division::Closed;  // open when any override was not mutable
-  Value config;                          // effective, all sections
+  std::optional<int64_t> num_parameters;  // as the case declares them
+  std::vector<std::string> entry;         // command of a case that is not native
+  std::string vendor;                     // of the vendor layer; empty without one
+  Division division = Division::Closed;   // open when any override was not mutable
+  Value config;                           // effective, all sections
   Target target;
   DataInfo data;
   std::vector<Override> overrides;  // what the layers above the case changed, in order

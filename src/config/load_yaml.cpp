@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -45,9 +47,25 @@ std::string read_layer(const fs::path& path) {
   }
 }
 
+// A case is read several times, and its sizes stand on the same file, while parsing is what takes the time of
+// `assay cases`. The text is compared, so a file that has changed is parsed again.
+Value parse_once(std::string text, const fs::path& path, const std::string& layer) {
+  struct Parsed {
+    std::string text;
+    Value value;
+  };
+  static thread_local std::map<std::pair<std::string, std::string>, Parsed> known;
+  const std::pair<std::string, std::string> key = {path.string(), layer};
+  const auto found = known.find(key);
+  if (found != known.end() && found->second.text == text) return found->second.value;
+  const Value value = parse_yaml(text, path.string(), layer);
+  known[key] = {std::move(text), value};
+  return value;
+}
+
 Value load(const fs::path& path, const std::string& layer, const Normalise& normalise, std::vector<fs::path>& chain) {
   check_chain(path, chain);
-  Value own = parse_yaml(read_layer(path), path.string(), layer);
+  Value own = parse_once(read_layer(path), path, layer);
   if (own.is_null()) own = Value::map({layer, path.string(), 1});
   if (!own.is_map()) {
     throw ConfigError(fmt::format("{}: a configuration is a map of sections, this is {}", own.origin().text(),

@@ -261,6 +261,8 @@ class Resolver {
     out.source = text("source");
     out.licence = text("licence");
     out.framework = text("framework");
+    const Value* parameters = out.head.find("parameters");
+    if (parameters && !parameters->is_null()) out.num_parameters = parameters->as_int();
     if (out.key.hardware.empty()) out.key.framework = out.framework;
     for (const Value& part : out.head.find("entry")->items()) out.entry.push_back(part.as_string());
     out.target = target_of(out.head.find("target")->to_json());

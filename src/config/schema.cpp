@@ -68,8 +68,8 @@ std::vector<std::string> Schema::paths_named(std::string_view name) const {
 }
 
 bool is_head_key(std::string_view first_part) {
-  constexpr std::array<std::string_view, 9> kHead = {"model", "framework", "task",   "source", "licence",
-                                                     "entry", "data",      "target", "mutable"};
+  constexpr std::array<std::string_view, 10> kHead = {"model",      "framework", "task", "source", "licence",
+                                                      "parameters", "entry",     "data", "target", "mutable"};
   return std::find(kHead.begin(), kHead.end(), first_part) != kHead.end();
 }
 

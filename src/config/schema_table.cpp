@@ -80,6 +80,7 @@ void add_head(Sections& sections, Keys& keys) {
   add(text("task", "", "What the model does."));
   add(text("source", "", "Where the model comes from."));
   add(text("licence", "", "SPDX name of the licence of the model's code."));
+  add(count("parameters", nullptr, 1, "How many numbers the model learns; what `assay cases` shows."));
   add(list("entry", KeyType::StringList, Json::array(), "Command of a case that is not native, as an argument list."));
   add(text("data.name", "", "Name of the data set."));
   add(text("data.layout", "", "How its files are arranged."));

@@ -7,9 +7,24 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace assay {
+
+namespace {
+
+// How many values the model's category has; 0 when the model does not say.
+int64_t model_values(const WorkerConfig& config, size_t field) {
+  const auto model = config.config.find("Model");
+  if (model == config.config.end() || !model->is_object()) return 0;
+  const auto fields = model->find("fields");
+  if (fields == model->end() || !fields->is_array() || fields->size() <= field) return 0;
+  const Json& size = (*fields)[field];
+  return size.is_number_integer() ? size.get<int64_t>() : 0;
+}
+
+}  // namespace
 
 std::filesystem::path Ratings::file(const Options& options) { return options.folder / (options.split + ".csv"); }
 
@@ -77,8 +92,8 @@ std::shared_ptr<const Dataset> make_ratings(const DatasetRequest& request, Reade
   o.split = section.get_choice("split", {"train", "test"}, o.split);
   o.limit = section.get_int("limit", o.limit);
   o.liked_from = section.get_double("liked_from", o.liked_from);
-  o.num_users = section.get_int("num_users", o.num_users);
-  o.num_items = section.get_int("num_items", o.num_items);
+  o.num_users = section.get_int("num_users", model_values(request.config, 0));
+  o.num_items = section.get_int("num_items", model_values(request.config, 1));
   section.finish();
   request.check_files({Ratings::file(o)});
   return std::make_shared<Ratings>(o);

@@ -90,7 +90,6 @@ InferenceResult run_inference(Predictor& predictor, Loader& data, std::optional<
   const int64_t num_batches = max_batches ? std::min(*max_batches, data.num_batches()) : data.num_batches();
   TensorList outputs;
   TensorList labels;
-  int64_t correct = 0;
   const Stopwatch whole;
   data.start(0);
   for (int64_t i = 0; i < num_batches; ++i) {
@@ -101,13 +100,15 @@ InferenceResult run_inference(Predictor& predictor, Loader& data, std::optional<
     result.compute_s += seconds;
     if (batch.num_samples == result.batch_size) result.latencies_s.push_back(seconds);
     labels.push_back(label_of(batch));
-    correct += outputs.back().argmax(1).eq(labels.back()).sum().item<int64_t>();
     result.num_samples += batch.num_samples;
   }
   result.whole_s = whole.seconds();
   result.outputs = torch::cat(outputs);
   result.labels = torch::cat(labels);
-  result.accuracy = static_cast<double>(correct) / static_cast<double>(result.num_samples);
+  if (result.outputs.dim() == 2 && result.labels.dim() == 1 && !result.labels.is_floating_point()) {
+    const double correct = result.outputs.argmax(1).eq(result.labels).sum().item<double>();
+    result.accuracy = correct / static_cast<double>(result.num_samples);
+  }
   return result;
 }
 

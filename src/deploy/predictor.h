@@ -4,6 +4,8 @@
 #include <torch/script.h>
 
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 #include "data/loader.h"
 #include "deploy/export.h"
@@ -25,11 +27,11 @@ class Predictor {
 };
 
 struct InferenceResult {
-  torch::Tensor outputs;  // [N, K]
-  torch::Tensor labels;   // [N]
+  torch::Tensor outputs;  // [N, ...]
+  torch::Tensor labels;   // [N, ...]
   int64_t num_samples = 0;
   int64_t batch_size = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy;   // of a classifier, outputs [N, K] and whole labels [N]; nullopt: it is none
   double whole_s = 0;               // data, inference and everything between
   double compute_s = 0;             // inference alone
   std::vector<double> latencies_s;  // of each full batch, in order

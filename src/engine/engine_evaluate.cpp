@@ -106,6 +106,7 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
   module_.model().eval();
   const int64_t num_batches = max_batches ? std::min(*max_batches, loader.num_batches()) : loader.num_batches();
   EvalSums sums;
+  std::map<std::string, TensorList> values;
   loader.start(0);
   for (int64_t i = 0; i < num_batches; ++i) {
     const Stopwatch watch;
@@ -115,6 +116,7 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
     sums.loss += loss * static_cast<double>(step.num_samples);
     sums.num_samples += step.num_samples;
     for (const auto& [name, value] : step.sums) sums.sums[name] += value;
+    for (const auto& [name, value] : step.values) values[name].push_back(value);
     if (on_step) on_step(batch, step);
     const EvalLog log{.stage = test ? "test" : "eval",
                       .epoch = state_.epoch,
@@ -126,6 +128,7 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
       test ? module_.test_step_end(log) : module_.validation_step_end(log);
     }
   }
+  for (const auto& [name, parts] : values) sums.values[name] = torch::cat(parts);
   return sums;
 }
 

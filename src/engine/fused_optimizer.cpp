@@ -1,6 +1,7 @@
 #include "engine/fused_optimizer.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/BFloat16.h>
@@ -124,6 +125,11 @@ std::vector<FusedOptimizer::Piece> FusedOptimizer::pieces() {
   for (Slot& slot : slots_) {
     torch::Tensor gradient = slot.weight.grad();
     if (!gradient.defined()) continue;
+    if (gradient.is_sparse() && slot.weight.is_contiguous() && options_.name != "LAMB") {
+      add_row_pieces(slot, gradient, pieces);
+      continue;
+    }
+    if (gradient.is_sparse()) slot.weight.mutable_grad() = gradient = gradient.to_dense();
     if (gradient.strides() != slot.weight.strides()) {
       // Elements are visited in memory order, so both must have the same one.
       torch::Tensor same_layout = at::empty_like(slot.weight.detach(), gradient.options());
@@ -131,10 +137,24 @@ std::vector<FusedOptimizer::Piece> FusedOptimizer::pieces() {
       slot.weight.mutable_grad() = gradient = same_layout;
     }
     for (int64_t begin = 0; begin < slot.weight.numel(); begin += kPieceSize) {
-      pieces.push_back({&slot, gradient, begin, std::min(kPieceSize, slot.weight.numel() - begin)});
+      pieces.push_back({&slot, gradient, begin, std::min(kPieceSize, slot.weight.numel() - begin), {}});
     }
   }
   return pieces;
+}
+
+void FusedOptimizer::add_row_pieces(const Slot& slot, const torch::Tensor& sparse, std::vector<Piece>& pieces) const {
+  ASSAY_CHECK(sparse.sparse_dim() == 1, slot.name + " has a sparse gradient that is not one of rows");
+  // A row that occurs several times in a batch has one gradient, the sum.
+  const torch::Tensor values = sparse._values().to(slot.weight.scalar_type());
+  const torch::Tensor sums = at::_sparse_coo_tensor_unsafe(sparse._indices(), values, sparse.sizes()).coalesce();
+  const torch::Tensor gradient = sums._values().contiguous();
+  const torch::Tensor rows = sums._indices()[0].contiguous();
+  const int64_t width = slot.weight.numel() / std::max<int64_t>(slot.weight.size(0), 1);
+  const int64_t step = std::max<int64_t>(kPieceSize / std::max<int64_t>(width, 1), 1) * width;
+  for (int64_t begin = 0; begin < gradient.numel(); begin += step) {
+    pieces.push_back({&slot, gradient, begin, std::min(step, gradient.numel() - begin), rows});
+  }
 }
 
 template <typename T>
@@ -165,9 +185,19 @@ void FusedOptimizer::pass(UpdateRule rule, const std::vector<Piece>& pieces, con
       UpdateFactors<T> own = factors;
       if (!p.slot->decays) own.decay = 0;
       if (!ratios.empty()) own.rate = static_cast<T>(factors.rate * ratios[i]);
-      kernel({pointer<T>(p.slot->weight, p.begin), gradient_of<T>(p.gradient, p.begin, p.count, buffer),
-              pointer<T>(p.slot->first, p.begin), pointer<T>(p.slot->second, p.begin), p.count},
-             own, norms ? &(*norms)[i] : nullptr);
+      const T* gradient = gradient_of<T>(p.gradient, p.begin, p.count, buffer);
+      const auto update = [&](int64_t begin, const T* gradients, int64_t count) {
+        kernel({pointer<T>(p.slot->weight, begin), gradients, pointer<T>(p.slot->first, begin),
+                pointer<T>(p.slot->second, begin), count},
+               own, norms ? &(*norms)[i] : nullptr);
+      };
+      if (!p.rows.defined()) {
+        update(p.begin, gradient, p.count);
+        continue;
+      }
+      const int64_t width = p.gradient.numel() / p.rows.numel();
+      const int64_t* rows = p.rows.data_ptr<int64_t>() + p.begin / width;
+      for (int64_t row = 0; row < p.count / width; ++row) update(rows[row] * width, gradient + row * width, width);
     }
   });
 }

@@ -10,6 +10,10 @@
 //   LAMB      m, s as Adam with g;  r = (m / (1 - b1^t)) / (sqrt(s / (1 - b2^t)) + eps) + d * w;
 //             w -= l * |w| / |r| * r      (norms over the whole parameter; ratio 1 when one of them is 0)
 // d is 0 for parameters that are not decayed, see Optimizer::Options::no_decay.
+//
+// A sparse gradient, such as an embedding gives, is one of some rows. These rows are updated as above; of the others
+// nothing changes, neither weight nor moments, and they cost no time. (PyTorch's SparseAdam and Paddle's lazy_mode do
+// the same.) LAMB, whose norms are over the whole parameter, makes such a gradient dense.
 #pragma once
 
 #include "engine/optimizer.h"
@@ -39,14 +43,17 @@ class FusedOptimizer final : public Optimizer {
     torch::Tensor second;  // same layout as the weight
     bool decays = true;
   };
-  // A part of one parameter that one thread updates.
+  // A part of one parameter that one thread updates. Elements of the gradient; those of the weight are at the same
+  // place unless the gradient is one of rows.
   struct Piece {
     const Slot* slot;
     torch::Tensor gradient;
     int64_t begin;
     int64_t count;
+    torch::Tensor rows;  // undefined, or [N] of the parameter that the gradient [N, ...] is of
   };
   std::vector<Piece> pieces();
+  void add_row_pieces(const Slot& slot, const torch::Tensor& sparse, std::vector<Piece>& pieces) const;
   template <typename T>
   double gradient_norm(const std::vector<Piece>& pieces) const;
   template <typename T>

@@ -71,18 +71,21 @@ struct EvalLog {
   double batch_cost_s = 0;
 };
 
-// What a validation or test step measured on one batch. Sums, so that batches and ranks add up.
+// What a validation or test step measured on one batch. Sums, so that batches and ranks add up; a metric that no sums
+// give, such as the area under a curve, gets one number a sample instead.
 struct EvalStep {
   torch::Tensor loss;    // mean over the batch
   torch::Tensor output;  // what predict() collects
   int64_t num_samples = 0;
-  std::map<std::string, double> sums;  // for example "correct"
+  std::map<std::string, double> sums = {};           // for example "correct"
+  std::map<std::string, torch::Tensor> values = {};  // [num_samples] each
 };
 
 struct EvalSums {
   double loss = 0;  // sum over samples
   int64_t num_samples = 0;
-  std::map<std::string, double> sums;
+  std::map<std::string, double> sums = {};
+  std::map<std::string, torch::Tensor> values = {};  // of all batches, one after the other
 };
 using MetricValues = std::map<std::string, double>;
 using TensorsByName = std::map<std::string, torch::Tensor>;

@@ -8,6 +8,8 @@ namespace {
 
 thread_local int num_undrawn_weights = 0;
 
+torch::TensorOptions new_weights() { return torch::device(num_undrawn_weights > 0 ? torch::kMeta : torch::kCPU); }
+
 }  // namespace
 
 UndrawnWeights::UndrawnWeights() { ++num_undrawn_weights; }
@@ -28,19 +30,19 @@ torch::nn::Module& PartMaker::module_of(const std::string& path) {
 }
 
 torch::Tensor PartMaker::weight(const std::string& path, at::IntArrayRef shape, double deviation) {
-  torch::Tensor values = torch::empty(shape);
+  torch::Tensor values = torch::empty(shape, new_weights());
   if (num_undrawn_weights == 0) values.normal_(0, deviation);
   return module_of(path).register_parameter("weight", values);
 }
 
 torch::Tensor PartMaker::ones(const std::string& path, int64_t width) {
-  return module_of(path).register_parameter("weight", torch::ones({width}));
+  return module_of(path).register_parameter("weight", torch::ones({width}, new_weights()));
 }
 
 torch::Tensor PartMaker::zeros(const std::string& path, int64_t width) {
   const size_t dot = path.rfind('.');
   const std::string owner = dot == std::string::npos ? "" : path.substr(0, dot);
-  return module_of(owner).register_parameter(path.substr(dot + 1), torch::zeros({width}));
+  return module_of(owner).register_parameter(path.substr(dot + 1), torch::zeros({width}, new_weights()));
 }
 
 Affine PartMaker::affine(const std::string& path, const AffineSize& size, WeightLayout layout, double deviation) {

@@ -22,8 +22,8 @@ struct AffineSize {
   int64_t out = 1;
 };
 
-// While one lives, new weights keep whatever memory holds: for whoever asks only how many there are. Memory that nobody
-// writes costs nothing, and drawing a hundred million numbers takes a second.
+// While one lives, parts are made without memory (libtorch's device `meta`): for whoever asks only how many numbers
+// there are, which for 175 billion of them would not fit.
 class UndrawnWeights {
  public:
   UndrawnWeights();

@@ -110,7 +110,14 @@ class Everyday(CliTest):
         files = sorted((SOURCE / "cases").glob("*/*.yaml"), key=lambda p: (p.parent.name, p.stem != "case", p.stem))
         names = [p.parent.name if p.stem == "case" else f"{p.parent.name}-{p.stem}" for p in files]
         self.assertEqual([c["case"] for c in cases], names)
-        self.assertTrue({"gpt", "gpt-full", "gpt-175b", "bert-full"} <= set(names))
+        self.assertTrue({"gpt", "gpt-full", "gpt-175b", "bert-full", "resnet-50", "deepfm"} <= set(names))
+        parameters = {c["case"]: c["parameters"] for c in cases}
+        self.assertEqual(parameters["resnet-50"], 25557032)
+        self.assertTrue(all(parameters.values()), parameters)
+        self.assertTrue(all(c["last_result"] is None for c in cases))
+        lines = self.assay("cases").stdout.splitlines()
+        self.assertTrue(all(len(line) <= 100 for line in lines), max(lines, key=len))
+        self.assertRegex("\n".join(lines), r"resnet-50 +25\.6M +fashion-images +accuracy >= 0\.759 +-\n")
 
     def test_doctor(self):
         done = self.assay("doctor", expect=None)
@@ -138,7 +145,7 @@ class Everyday(CliTest):
                   "COMP_WORDS=(assay do); COMP_CWORD=1; _assay; echo \"${COMPREPLY[@]}\"")
         env = self.environment(PATH=f"{BIN}:{os.environ['PATH']}")
         done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
-        self.assertEqual(done.stdout.split("\n")[:3], ["resnet", "--batch_size", "doctor"], done.stderr)
+        self.assertEqual(done.stdout.split("\n")[:3], ["resnet resnet-18 resnet-50 resnet-demo", "--batch_size", "doctor"], done.stderr)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,13 @@ class DataTest(CliTest):
         rows = json.loads(self.assay("data", "list", "--json").stdout)
         return next(row for row in rows if row["name"] == name)
 
+    def check_hashes(self, values, manifest):
+        """Every file whose hash the case has is the one that was prepared; returns how many there are."""
+        start = "data.sha256."
+        hashes = {key[len(start):]: value for key, value in values.items() if key.startswith(start)}
+        self.assertEqual(hashes, {name: manifest["files"][name]["sha256"] for name in hashes})
+        return len(hashes)
+
 
 class FromNpm(DataTest):
     def setUp(self):
@@ -98,13 +105,6 @@ class FromNpm(DataTest):
         ids = self.folder / "ids"
         self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
         self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
-
-    def check_hashes(self, values, manifest):
-        """Every file whose hash the case has is the one that was prepared; returns how many there are."""
-        start = "data.sha256."
-        hashes = {key[len(start):]: value for key, value in values.items() if key.startswith(start)}
-        self.assertEqual(hashes, {name: manifest["files"][name]["sha256"] for name in hashes})
-        return len(hashes)
 
     def test_list(self):
         row = self.state("sotu")
@@ -216,6 +216,9 @@ class FromDebian(DataTest):
         self.assertEqual({float(row["rating"]) for row in rows}, {k / 2 for k in range(1, 11)})
         # GroupLens' first rating: user 1 gave film 31, the 31st of those rated, 2.5 stars.
         self.assertIn({"user": "0", "item": "30", "rating": "2.5"}, rows)
+        # The bytes that the case was measured on.
+        values = {row["key"]: row["value"] for row in json.loads(self.assay("config", "deepfm", "--json").stdout)["values"]}
+        self.assertEqual(self.check_hashes(values, json.loads((self.home / "movielens/manifest.json").read_text())), 2)
 
 
 class Pictures(DataTest):

@@ -97,6 +97,11 @@ class Train(CliTest):
 class Records(CliTest):
     def test_the_records_of_a_training_say_everything(self):
         self.assay("train", "simplenet", "--step", "20", "-q")
+        shown = next(c for c in json.loads(self.assay("cases", "--json").stdout) if c["case"] == "simplenet")["last_result"]
+        self.assertEqual((shown["outcome"], shown["metric"]), ("Pass", "accuracy"))
+        self.assertEqual(shown["reached"], shown["value"] >= 0.86)
+        # Twenty steps are not the case: its page keeps what it shows.
+        self.assay("report", "last", "--to-case", expect=2)
         run = self.runs()[0]
         records = json_lines(run / "steps/1-train/records.jsonl")
         names = [r.get("name") for r in records]

@@ -21,7 +21,8 @@ TEST(CaseFiles, EveryCaseResolves) {
     EXPECT_FALSE(found.task.empty()) << name;
     EXPECT_FALSE(found.source.empty()) << name;
     EXPECT_FALSE(found.licence.empty()) << name;
-    EXPECT_FALSE(found.data.sha256.empty()) << name;
+    // A folder of pictures has thousands of files; what was prepared is checked by its manifest.
+    EXPECT_NE(found.data.sha256.empty(), found.data.layout != "image folder") << name;
   }
 }
 

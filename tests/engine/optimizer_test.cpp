@@ -158,6 +158,96 @@ TEST(OptimizerAgainstPyTorch, EveryRule) {
   expect_updates("clipped", {.name = "SGD", .clip_norm = 1.0}, 0.1);
 }
 
+// The gradients of the peer that are of some rows, one of them twice.
+torch::Tensor row_gradient(int t, torch::ScalarType type = torch::kDouble) {
+  const torch::Tensor rows = torch::tensor({{t % 6, (t + 2) % 5, t % 6}}, torch::kLong);
+  const torch::Tensor numbers = torch::sin(0.3 * t + torch::arange(9, torch::kDouble)).reshape({3, 3});
+  return torch::sparse_coo_tensor(rows, numbers.to(type), {6, 3});
+}
+torch::Tensor first_rows() {
+  return torch::cos(torch::arange(18, torch::kDouble)).reshape({6, 3}).requires_grad_(true);
+}
+
+TEST(OptimizerAgainstPyTorch, SparseGradients) {
+  const auto expect = [](const std::string& peer, const Optimizer::Options& options, double rate) {
+    const torch::Tensor expected = reference().at("rows." + peer);
+    const torch::Tensor weight = first_rows();
+    FusedOptimizer optimizer({{"w", weight}}, options);
+    for (int t = 0; t < 20; ++t) {
+      torch::Tensor(weight).mutable_grad() = row_gradient(t);
+      optimizer.step({.learning_rate = rate});
+      EXPECT_TRUE(torch::allclose(weight.detach(), expected[t], 1e-9, 1e-12)) << peer << " at update " << t;
+    }
+  };
+  expect("sgd", {.name = "SGD"}, 0.1);
+  expect("clipped", {.name = "SGD", .clip_norm = 0.5}, 0.1);
+  expect("adam", {.name = "Adam", .epsilon = 1e-12}, 0.05);
+  expect("adagrad", {.name = "Adagrad"}, 0.1);
+}
+
+// Rows without a gradient stay as they are, with all that belongs to them; the others change as if they were alone.
+TEST(Optimizer, ASparseGradientChangesItsRowsOnly) {
+  for (const std::string& rule : Optimizer::names()) {
+    const Optimizer::Options options{.name = rule, .weight_decay = 0.1, .clip_norm = 0.5, .no_decay = {{}}};
+    const torch::Tensor weight = first_rows();
+    FusedOptimizer optimizer({{"w", weight}}, options);
+    const torch::Tensor alone = first_rows().detach().narrow(0, 1, 2).clone().requires_grad_(true);
+    FusedOptimizer of_two({{"w", alone}}, options);
+    const torch::Tensor dense = first_rows();
+    FusedOptimizer of_all({{"w", dense}}, options);
+    for (int t = 0; t < 3; ++t) {
+      const torch::Tensor gradient = torch::sin(t + torch::arange(6, torch::kDouble)).reshape({2, 3});
+      const torch::Tensor sparse = torch::sparse_coo_tensor(torch::tensor({{2, 1}}, torch::kLong), gradient, {6, 3});
+      torch::Tensor(weight).mutable_grad() = sparse;
+      torch::Tensor(alone).mutable_grad() = gradient.flip(0);
+      torch::Tensor(dense).mutable_grad() = sparse.to_dense();
+      optimizer.step({.learning_rate = 0.1});
+      of_two.step({.learning_rate = 0.1});
+      of_all.step({.learning_rate = 0.1});
+    }
+    if (rule == "LAMB") {  // norms of the whole parameter
+      EXPECT_TRUE(weight.detach().equal(dense.detach()));
+      continue;
+    }
+    EXPECT_TRUE(torch::allclose(weight.detach().narrow(0, 1, 2), alone.detach(), 1e-12, 1e-14)) << rule;
+    EXPECT_TRUE(weight.detach().narrow(0, 3, 3).equal(first_rows().detach().narrow(0, 3, 3))) << rule;
+    for (const auto& [name, tensor] : optimizer.state()) {
+      if (tensor.dim() == 0) continue;  // num_updates
+      EXPECT_EQ(tensor.narrow(0, 3, 3).abs().max().item<double>(), 0) << rule << " " << name;
+    }
+  }
+}
+
+// More rows than a piece holds, rows longer than a piece, gradients of a lower precision, no row at all.
+TEST(Optimizer, SparseGradientsOfAnySize) {
+  torch::manual_seed(4);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{9000, 5}, {7, 20000}, {50, 3, 4}, {40}}) {
+    for (const int64_t count : {0, 1, 6000}) {
+      std::vector<int64_t> values = shape;
+      values[0] = count;
+      const torch::Tensor rows = torch::randint(shape[0], {1, count});
+      const torch::Tensor sparse = torch::sparse_coo_tensor(rows, torch::randn(values).to(torch::kBFloat16), shape);
+      const torch::Tensor one = torch::ones(shape).requires_grad_(true), two = torch::ones(shape).requires_grad_(true);
+      FusedOptimizer first({{"w", one}}, {.name = "Adagrad"}), second({{"w", two}}, {.name = "Adagrad"});
+      torch::Tensor(one).mutable_grad() = sparse;
+      torch::Tensor(two).mutable_grad() = torch::zeros(shape).index_add(0, rows[0], sparse._values().to(torch::kFloat));
+      first.step({.learning_rate = 0.1});
+      second.step({.learning_rate = 0.1});
+      EXPECT_TRUE(torch::allclose(one.detach(), two.detach(), 1e-4, 1e-4)) << at::IntArrayRef(shape) << count;
+    }
+  }
+}
+
+TEST(Optimizer, ASparseGradientThatIsNotFiniteChangesNothing) {
+  const torch::Tensor weight = first_rows();
+  FusedOptimizer optimizer({{"w", weight}}, {.name = "SGD", .clip_norm = 1.0});
+  torch::Tensor bad = row_gradient(3);
+  bad._values()[1][1] = NAN;
+  torch::Tensor(weight).mutable_grad() = bad;
+  EXPECT_THROW(optimizer.step({.learning_rate = 0.1}), NonFiniteError);
+  EXPECT_TRUE(weight.detach().equal(first_rows().detach()));
+}
+
 // LAMB's ratio is that of the whole parameter, however many pieces it has and however it ends.
 TEST(Optimizer, LambOverManyPiecesEqualsItsFormula) {
   torch::manual_seed(5);

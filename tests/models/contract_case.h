@@ -104,6 +104,33 @@ inline ContractCase bert_classifier_contract() {
   return c;
 }
 
+// Every batch has every value of every field: the twin's dense gradients update all rows, ours those of the batch.
+inline ContractCase deepfm_contract() {
+  ContractCase c{"deepfm",
+                 {{"name", "deepfm"},
+                  {"fields", {5, 7, 3}},
+                  {"embedding_size", 4},
+                  {"hidden_sizes", {16, 8}},
+                  {"dropout", 0.0},
+                  {"initializer_range", 0.5}}};
+  torch::manual_seed(5);
+  constexpr int64_t kBatches = 10, kBatch = 14;
+  for (const int64_t size : {5, 7, 3}) {
+    std::vector<torch::Tensor> batches;
+    for (int64_t i = 0; i < kBatches; ++i) batches.push_back(torch::randperm(kBatch).remainder(size));
+    c.data.emplace_back("field" + std::to_string(c.data.size()), torch::stack(batches));
+  }
+  c.data.emplace_back("label", torch::randint(2, {kBatches, kBatch}).to(torch::kFloat));
+  return c;
+}
+
+inline ContractCase simplenet_relu_contract() {
+  ContractCase c{"simplenet_relu", {{"name", "simplenet"}, {"image_size", 36}, {"activation", "relu"}}};
+  torch::manual_seed(5);
+  c.data = {{"image", torch::randn({10, 16, 36})}, {"label", torch::randint(10, {10, 16})}};
+  return c;
+}
+
 // Images, and ten classes of them.
 inline ContractCase image_contract(const std::string& name, const Module& with_defaults) {
   ContractCase c{name, {{"name", name}}};

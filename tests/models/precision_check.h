@@ -34,7 +34,7 @@ inline StepFigures figures_in(const PrecisionOptions& options, Module& module, B
   double squares = 0;
   for (const auto& item : module.model().named_parameters()) {
     EXPECT_TRUE(item.value().grad().defined()) << item.key();
-    squares += item.value().grad().to(torch::kDouble).square().sum().item<double>();
+    squares += item.value().grad().to_dense().to(torch::kDouble).square().sum().item<double>();
   }
   return {loss.item<double>(), std::sqrt(squares)};
 }

@@ -1,10 +1,11 @@
-// The published residual networks, which are not cases yet: sizes, names, and one against plain PyTorch.
+// The published residual networks: sizes, names, operations, published files, and one against plain PyTorch.
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
 #include "../engine/peer.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "engine/checkpoint.h"
 #include "engine/tensor_file.h"
 #include "models/registry.h"
 #include "models/resnet/standard.h"
@@ -29,6 +30,47 @@ TEST(StandardResNet, HasThePublishedSizesAndNames) {
   EXPECT_EQ(parameters["layer3.5.conv2.weight"].sizes(), at::IntArrayRef({256, 256, 3, 3}));
   EXPECT_TRUE(module->model().named_buffers().contains("layer1.0.bn1.running_mean"));
   EXPECT_THROW(standard_resnet({.depth = 20}), ConfigError);
+}
+
+// Billions of multiply-adds for a 224x224 image, as torchvision states them.
+TEST(StandardResNet, CountsItsOperations) {
+  const auto billions = [](int64_t depth) {
+    return *resnet::StandardResNet({.depth = depth}).flops_per_sample() / kTrainFlops / 1e9;
+  };
+  EXPECT_NEAR(billions(18), 1.814, 0.001);
+  EXPECT_NEAR(billions(34), 3.664, 0.001);
+  EXPECT_NEAR(billions(50), 4.089, 0.001);
+  EXPECT_NEAR(billions(101), 7.801, 0.001);
+  EXPECT_NEAR(billions(152), 11.514, 0.001);
+}
+
+TEST(StandardResNet, IsTheModelResnetWithADepth) {
+  const auto make = [](Json section) {
+    section["name"] = "resnet";
+    return make_module(Reader(section, "Model"));
+  };
+  const auto module = make({{"depth", 18}, {"num_classes", 7}, {"image_size", 64}});
+  EXPECT_EQ(module->input_spec().at(0).shape, (std::vector<int64_t>{-1, 3, 64, 64}));
+  EXPECT_EQ(num_parameters(*module), 11'689'512 - 513 * (1000 - 7));
+  EXPECT_THROW(make({{"depth", 20}}), ConfigError);
+  EXPECT_THROW(make({{"depth", 18}, {"width", 16}}), ConfigError);
+  EXPECT_THROW(make({{"depth", 18}, {"image_size", 8}}), ConfigError);
+}
+
+// A file as it is published: torchvision's names, and no count of batches.
+TEST(StandardResNet, LoadsPublishedWeights) {
+  const TempFolder folder("published");
+  run_peer("published_resnet.py", folder.path());
+  const auto expected = load_tensors(folder.path() / "expected.safetensors").tensors;
+  const auto module = standard_resnet({.depth = 50, .num_classes = 1000, .image_size = 64});
+  load_pretrained(folder.path() / "resnet50.safetensors", *module);
+  module->model().eval();
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor output = module->forward(inputs_of(module->pretreating_batch({{expected.at("image"), {}}, 2})));
+  const double largest = expected.at("output").abs().max().item<double>();
+  EXPECT_LT((output - expected.at("output")).abs().max().item<double>(), 1e-4 * largest);
+  const auto other_classes = standard_resnet({.depth = 50, .num_classes = 10, .image_size = 64});
+  EXPECT_THROW(load_pretrained(folder.path() / "resnet50.safetensors", *other_classes), DataError);
 }
 
 // In double precision nothing but the order of sums differs, which even a deep network does not blow up.

@@ -146,12 +146,13 @@ TEST(Transformers, GptMeasuresBitsPerByte) {
   const double num_labels = batch.tensors[1].ne(-100).sum().item<double>();
   batch.text_bytes = 4 * num_labels;
   const EvalStep step = module.validation_step(batch);
-  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums});
+  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums, {}});
   EXPECT_NEAR(metrics.at("loss"), std::log(97), 1e-5);
   EXPECT_NEAR(metrics.at("perplexity"), 97, 1e-3);
   EXPECT_NEAR(metrics.at("bits_per_byte"), std::log2(97) / 4, 1e-5);
   batch.text_bytes.reset();
-  EXPECT_FALSE(module.validation_epoch_end(0, {0, 3, module.validation_step(batch).sums}).contains("bits_per_byte"));
+  EXPECT_FALSE(
+      module.validation_epoch_end(0, {0, 3, module.validation_step(batch).sums, {}}).contains("bits_per_byte"));
 }
 
 // Ends of spans are in the loss, not in the loss of spans.
@@ -192,7 +193,7 @@ TEST(Transformers, BertMeasuresBothHeads) {
   batch.tensors[4] = torch::tensor({1, 1, 0});
   const double masked = batch.tensors[3].ne(-100).sum().item<double>();
   const EvalStep step = module.validation_step(batch);
-  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums});
+  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums, {}});
   EXPECT_NEAR(metrics.at("language_accuracy"), (masked - 1) / masked, 1e-6);
   EXPECT_NEAR(metrics.at("next_accuracy"), 2.0 / 3, 1e-6);
   EXPECT_NEAR(metrics.at("loss"), metrics.at("language_loss") + metrics.at("next_loss"), 1e-4);

@@ -2,7 +2,7 @@
 
 schedule.<name>: the learning rate of each of STEPS updates. optimizer.<name>: the weight after each of 20 updates with
 the gradients g[t][i] = sin(0.3 * t + i) and the first weights w[i] = cos(i), i = 0..9. optimizer64.<name>: the same in
-float64. LAMB, which PyTorch does not have, is its paper's formula (You et al. 2020, algorithm 2) in numpy.
+float64. rows.<name>: the same with sparse gradients, see row_updates. LAMB, which PyTorch does not have, is its paper's formula (You et al. 2020, algorithm 2) in numpy.
 """
 import math
 import os
@@ -80,6 +80,22 @@ def average(decay):
     return torch.stack(values)
 
 
+def row_updates(make, clip=None):
+    """Weights [6, 3] after each of 20 updates whose gradients are of some rows, one of them twice."""
+    weight = torch.nn.Parameter(torch.cos(torch.arange(18, dtype=torch.float64)).reshape(6, 3))
+    optimizer = make([weight])
+    values = []
+    for t in range(20):
+        rows = torch.tensor([[t % 6, (t + 2) % 5, t % 6]])
+        numbers = torch.sin(0.3 * t + torch.arange(9, dtype=torch.float64)).reshape(3, 3)
+        weight.grad = torch.sparse_coo_tensor(rows, numbers, (6, 3)).coalesce()
+        if clip:
+            weight.grad = weight.grad * min(1.0, clip / (weight.grad.to_dense().norm() + 1e-6))
+        optimizer.step()
+        values.append(weight.detach().clone())
+    return torch.stack(values)
+
+
 def CLIPPED(parameters):
     return torch.optim.SGD(parameters, lr=0.1)
 
@@ -111,4 +127,8 @@ result.update({"optimizer64." + name: updates(make, torch.float64) for name, mak
 result["optimizer64.lamb"] = lamb(0.05, 0.01)
 result["optimizer.lamb"] = result["optimizer64.lamb"].float()
 result["average"] = average(0.9)
+result["rows.sgd"] = row_updates(lambda p: torch.optim.SGD(p, lr=0.1))
+result["rows.clipped"] = row_updates(lambda p: torch.optim.SGD(p, lr=0.1), clip=0.5)
+result["rows.adam"] = row_updates(lambda p: torch.optim.SparseAdam(p, lr=0.05, eps=1e-12))
+result["rows.adagrad"] = row_updates(lambda p: torch.optim.Adagrad(p, lr=0.1, eps=1e-8))
 tensor_file.save(os.path.join(sys.argv[1], "reference.safetensors"), result)

@@ -1,37 +1,72 @@
-// assay cases: what can be run.
+// assay cases: what can be run, and how it went the last time.
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/time.h"
 #include "config/case.h"
 #include "context.h"
+#include "report/case_result.h"
+#include "report/figures.h"
 #include "report/table.h"
 
 namespace assay {
 
+namespace {
+
+// 92.9K, 25.6M, 174.6B
+std::string parameters_text(const std::optional<int64_t>& count) {
+  if (!count) return kNotMeasured;
+  constexpr const char* kUnits[] = {"", "K", "M", "B"};
+  size_t unit = 0;
+  auto value = static_cast<double>(*count);
+  for (; value >= 1000 && unit < 3; ++unit) value /= 1000;
+  return fmt::format("{:.{}f}{}", value, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string target_text(const Target& target) {
+  return fmt::format("{} {} {}", target.metric, target.goal == Goal::Maximize ? ">=" : "<=", target.value);
+}
+
+// 0.9159 reached 2026-11-16
+Cell last_text(const CaseResult* last) {
+  if (!last) return kNotMeasured;
+  const std::string day = utc_text(last->started_us).substr(0, 10);
+  const std::string value = last->value ? number_text(*last->value) : kNotMeasured;
+  if (last->outcome != Outcome::Pass || !last->reached) {
+    return {fmt::format("{} {} {}", value, outcome_name(last->outcome), day), Colour::Yellow};
+  }
+  return {fmt::format("{} {} {}", value, *last->reached ? "reached" : "missed", day),
+          *last->reached ? Colour::Green : Colour::Yellow};
+}
+
+}  // namespace
+
 void add_cases_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("cases", "List the standard cases");
+  auto* command = app.add_subcommand("cases", "List the standard cases, with their sizes, targets and last results");
+  command->footer(
+      "A result is that of the newest run of the case in the folder of runs: the metric, whether it reached\n"
+      "the target (or how the run ended), and the day. With --json: the exact numbers.");
   command->callback([&context] {
+    const std::map<std::string, CaseResult> last = last_results(context.runs);
     Json cases = Json::array();
+    Table table({{"case"}, {"parameters", Table::Align::Right}, {"data"}, {"target"}, {"last result"}});
     for (const std::string& name : list_cases(context.home)) {
       const ResolvedCase found = resolve_case({.home = context.home, .key = CaseKey::parse(name)});
+      const auto result = last.find(name);
+      const CaseResult* known = result == last.end() ? nullptr : &result->second;
       cases.push_back({{"case", name},
                        {"framework", found.framework},
                        {"task", found.task},
+                       {"parameters", found.num_parameters ? Json(*found.num_parameters) : Json(nullptr)},
                        {"data", found.data.name},
                        {"target", to_json(found.target)},
-                       {"hash", found.hash()}});
+                       {"hash", found.hash()},
+                       {"last_result", known ? to_json(*known) : Json(nullptr)}});
+      table.add(
+          {name, parameters_text(found.num_parameters), found.data.name, target_text(found.target), last_text(known)});
     }
     if (cases.empty()) throw UsageError(fmt::format("no cases in {}", (context.home / "cases").string()));
-    if (context.json) return context.console.print(to_pretty(cases) + "\n");
-    Table table({{"case"}, {"framework"}, {"task"}, {"data"}, {"target"}});
-    for (const Json& row : cases) {
-      const Json& target = row["target"];
-      table.add({row["case"].get<std::string>(), row["framework"].get<std::string>(), row["task"].get<std::string>(),
-                 row["data"].get<std::string>(),
-                 fmt::format("{} {} {}", target["metric"].get<std::string>(),
-                             target["goal"] == "maximize" ? ">=" : "<=", target["value"].get<double>())});
-    }
-    context.console.print(table.text({.colours = colours_on(stdout)}));
+    context.console.print(context.json ? to_pretty(cases) + "\n" : table.text({.colours = colours_on(stdout)}));
   });
 }
 

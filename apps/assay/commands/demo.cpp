@@ -11,7 +11,7 @@ void add_demo_command(CLI::App& app, Context& context) {
       app.add_subcommand("demo", "Train a model on real data, evaluate, export, run the export, judge and report");
   command->footer("Examples:\n  assay demo\n  assay demo --dry-run\n  assay demo --case simplenet --json");
   struct Options {
-    std::string case_name = "resnet";
+    std::string case_name = "resnet-demo";
     std::vector<std::string> sets;
     bool dry_run = false;
   };

@@ -3,6 +3,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
 
+#include "models/resnet/standard.h"
 #include "nn/conv_norm.h"
 
 namespace assay::resnet {
@@ -125,15 +126,22 @@ Batch ResNet::pretreating_batch(Batch batch) {
 
 ModelEntry entry() {
   const Options defaults;
-  return {.name = "resnet",
-          .summary = "a small residual network for 28x28 images",
-          .options = {{"in_channels", defaults.in_channels, "channels of an image"},
-                      {"num_classes", defaults.num_classes, "outputs"},
-                      {"image_size", defaults.image_size, "height and width that the export declares"},
-                      {"width", defaults.width, "channels of the first stage; each further stage doubles them"},
-                      {"blocks", defaults.blocks, "residual blocks of each stage"},
-                      {"stem_stride", defaults.stem_stride, "stride of the first convolution"}},
-          .make = [](Reader& section) { return std::make_unique<ResNet>(read_options(section)); }};
+  return {
+      .name = "resnet",
+      .summary = "residual networks: a small one for 28x28 images, and the published ones (He et al. 2015)",
+      .options = {{"depth", nullptr,
+                   "18, 34, 50, 101 or 152: the published network, which has num_classes (1000) and image_size (224) "
+                   "for further options; null: the small one"},
+                  {"in_channels", defaults.in_channels, "channels of an image"},
+                  {"num_classes", defaults.num_classes, "outputs"},
+                  {"image_size", defaults.image_size, "height and width that the export declares"},
+                  {"width", defaults.width, "channels of the first stage; each further stage doubles them"},
+                  {"blocks", defaults.blocks, "residual blocks of each stage"},
+                  {"stem_stride", defaults.stem_stride, "stride of the first convolution"}},
+      .make = [](Reader& section) -> std::unique_ptr<Module> {
+        if (section.has("depth")) return std::make_unique<StandardResNet>(read_standard_options(section));
+        return std::make_unique<ResNet>(read_options(section));
+      }};
 }
 
 }  // namespace assay::resnet

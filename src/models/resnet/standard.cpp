@@ -8,7 +8,9 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/error.h"
 #include "nn/conv.h"
@@ -128,7 +130,52 @@ class StandardNetwork final : public Network {
   torch::nn::Linear fc_{nullptr};
 };
 
+// Of one image, in the order of the network.
+double multiply_adds(const StandardOptions& options) {
+  // A stride of 2 makes an image of ceil(size / 2).
+  const auto halved = [](int64_t size) { return (size + 1) / 2; };
+  const auto conv = [](int64_t in, int64_t out, int64_t kernel, int64_t size) {
+    return static_cast<double>(in * out * kernel * kernel) * static_cast<double>(size * size);
+  };
+  const Architecture& plan = architecture(options.depth);
+  int64_t size = halved(options.image_size);
+  double sum = conv(3, 64, 7, size);
+  size = halved(size);  // the pooling behind it
+  int64_t in = 64;
+  for (size_t stage = 0; stage < plan.blocks.size(); ++stage) {
+    const int64_t width = int64_t{64} << stage;
+    const int64_t out = plan.bottleneck ? width * kBottleneckFactor : width;
+    for (int64_t i = 0; i < plan.blocks[stage]; ++i) {
+      const bool strided = i == 0 && stage > 0;
+      const int64_t before = size;
+      if (strided) size = halved(size);
+      sum += plan.bottleneck ? conv(in, width, 1, before) + conv(width, width, 3, size) + conv(width, out, 1, size)
+                             : conv(in, width, 3, size) + conv(width, out, 3, size);
+      if (strided || in != out) sum += conv(in, out, 1, size);
+      in = out;
+    }
+  }
+  return sum + static_cast<double>(in * options.num_classes);
+}
+
 }  // namespace
+
+StandardOptions read_standard_options(Reader& section) {
+  StandardOptions o;
+  const auto in_range = [&](const char* key, int64_t fallback, int64_t min, int64_t max) {
+    const int64_t value = section.get_int(key, fallback);
+    if (value < min || value > max) section.fail(key, fmt::format("must be from {} to {}", min, max));
+    return value;
+  };
+  o.depth = section.get_int("depth", o.depth);
+  const bool published = std::any_of(std::begin(kArchitectures), std::end(kArchitectures),
+                                     [&](const Architecture& known) { return known.depth == o.depth; });
+  if (!published) section.fail("depth", "must be one of 18, 34, 50, 101, 152");
+  o.num_classes = in_range("num_classes", o.num_classes, 1, 1'000'000);
+  o.image_size = in_range("image_size", o.image_size, 32, 4096);
+  section.finish();
+  return o;
+}
 
 StandardResNet::StandardResNet(const StandardOptions& options) : options_(options) { architecture(options.depth); }
 
@@ -138,9 +185,18 @@ std::vector<InputSpec> StandardResNet::input_spec() const {
   return {{.name = "image", .dtype = torch::kFloat, .shape = {-1, 3, options_.image_size, options_.image_size}}};
 }
 
+std::optional<double> StandardResNet::flops_per_sample() const { return kTrainFlops * multiply_adds(options_); }
+
 Batch StandardResNet::pretreating_batch(Batch batch) {
   batch.tensors.at(0) = batch.tensors.at(0).contiguous(torch::MemoryFormat::ChannelsLast);
   return batch;
+}
+
+TensorsByName StandardResNet::from_published(TensorsByName tensors) const {
+  for (const auto& item : model().named_buffers()) {
+    if (item.key().ends_with(".num_batches_tracked")) tensors.try_emplace(item.key(), item.value());
+  }
+  return tensors;
 }
 
 }  // namespace assay::resnet

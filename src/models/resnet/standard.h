@@ -5,6 +5,7 @@
 // Shapes: B batch, K num_classes. Input [B, 3, image_size, image_size].
 #pragma once
 
+#include "config/reader.h"
 #include "models/classifier.h"
 
 namespace assay::resnet {
@@ -15,13 +16,19 @@ struct StandardOptions {
   int64_t image_size = 224;
 };
 
+// Reads and checks depth, num_classes and image_size of the section Model.
+StandardOptions read_standard_options(Reader& section);
+
 class StandardResNet final : public Classifier {
  public:
   // Throws ConfigError for a depth that was never published.
   explicit StandardResNet(const StandardOptions& options);
   std::shared_ptr<Network> get_model() override;
   std::vector<InputSpec> input_spec() const override;
-  Batch pretreating_batch(Batch batch) override;  // channels last in memory
+  std::optional<double> flops_per_sample() const override;  // 6 * the multiply-adds of convolutions and head
+  Batch pretreating_batch(Batch batch) override;            // channels last in memory
+  // Normalisations of torchvision's files do not count their batches.
+  TensorsByName from_published(TensorsByName tensors) const override;
 
  private:
   StandardOptions options_;
