@@ -51,10 +51,12 @@ void Module::training_step_end(const TrainLog& log) {
       sample_unit(), log.units_per_s, sample_unit(), log.loss_scale, log.learning_rate, log.found_inf));
 }
 
-EvalStep Module::validation_step(const Batch& batch) {
+EvalStep Module::validation_step(const Batch& batch) { return measure_output(forward(inputs_of(batch)), batch); }
+
+EvalStep Module::measure_output(const torch::Tensor& output, const Batch& batch) {
   EvalStep step;
-  step.output = forward(inputs_of(batch));
-  step.loss = loss_fn_(step.output, label_of(batch));
+  step.output = output;
+  step.loss = loss_fn_(output, label_of(batch));
   step.num_samples = batch.num_samples;
   return step;
 }

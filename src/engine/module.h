@@ -115,7 +115,9 @@ class Module {
   // The last tensor of a batch is the label, the others are inputs.
   virtual torch::Tensor training_step(const Batch& batch);
   virtual void training_step_end(const TrainLog& log);  // prints FleetX's line
-  virtual EvalStep validation_step(const Batch& batch);
+  virtual EvalStep validation_step(const Batch& batch);  // measure_output() of forward()
+  // Loss and sums that an output gives on its batch, whoever computed it: the network, or its export.
+  virtual EvalStep measure_output(const torch::Tensor& output, const Batch& batch);
   virtual void validation_step_end(const EvalLog& log);
   virtual EvalStep test_step(const Batch& batch) { return validation_step(batch); }
   virtual void test_step_end(const EvalLog& log) { validation_step_end(log); }
