@@ -9,6 +9,7 @@ void run_train(Job& job);
 void run_evaluate(Job& job);
 void run_export(Job& job);
 void run_infer(Job& job);
+void run_generate(Job& job);
 
 // Checks a vendor's plugin and prints one line a check. True when all passed. Throws ConfigError when it cannot be
 // loaded.

@@ -27,8 +27,11 @@ RankEnvironment read_rank_environment();
 struct JobArguments {
   std::filesystem::path config;
   std::filesystem::path output;
-  std::filesystem::path weights;  // evaluate, export
-  std::filesystem::path model;    // infer
+  std::filesystem::path weights;    // evaluate, export, generate
+  std::filesystem::path model;      // infer
+  std::filesystem::path prompt;     // generate: a file with the text to continue
+  std::filesystem::path tokenizer;  // generate: its folder; empty: the one of the case's data
+  bool json = false;                // generate: JSON instead of text
 };
 
 // ASSAY_RECORDS, or records.jsonl in the output folder.

@@ -96,6 +96,11 @@ int run(int argc, char** argv) {
   add("infer", "run an exported model on the test data; writes predictions.safetensors", run_infer)
       ->add_option("--model", arguments.model, "TorchScript file that export wrote")
       ->required();
+  CLI::App* generate = add("generate", "continue a text; standard output has what follows", run_generate);
+  generate->add_option("--weights", arguments.weights, "weights that train wrote, safetensors")->required();
+  generate->add_option("--prompt", arguments.prompt, "file with the text to continue")->required();
+  generate->add_option("--tokenizer", arguments.tokenizer, "folder of the tokenizer; default: that of the case's data");
+  generate->add_flag("--json", arguments.json, "all texts, their tokens and times as JSON");
 
   std::string plugin;
   CLI::App* check = app.add_subcommand(

@@ -23,6 +23,7 @@ struct Context {
 // Each adds its subcommand; the callback may throw assay::Error.
 void add_demo_command(CLI::App& app, Context& context);
 void add_train_command(CLI::App& app, Context& context);
+void add_generate_command(CLI::App& app, Context& context);
 void add_resume_command(CLI::App& app, Context& context);
 void add_report_command(CLI::App& app, Context& context);
 void add_cases_command(CLI::App& app, Context& context);

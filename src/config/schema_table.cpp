@@ -262,6 +262,11 @@ void add_tools(Sections& sections, Keys& keys) {
   add(number("Generation.top_p", 0.75, 0, "Sample from the best tokens of this total probability."));
   keys.back().max = 1;
   add(positive("Generation.temperature", 1.0, "Divides the logits."));
+  add(positive("Generation.repetition_penalty", 1.0,
+               "Divides the logits of tokens that were there; negative ones are multiplied."));
+  add(count("Generation.num_beams", 4, 1, "Of beam_search: texts that are followed at once."));
+  add(number("Generation.length_penalty", 0.0, 0,
+             "Of beam_search: a text's log probability is divided by its length to this power."));
   add(count("Generation.min_dec_len", 1, 0, "Fewest tokens."));
   add(count("Generation.max_dec_len", 200, 1, "Most tokens."));
   add(count("Generation.num_return_sequences", 1, 1, "Answers a prompt."));

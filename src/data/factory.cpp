@@ -28,12 +28,14 @@ std::shared_ptr<const Dataset> make_idx_images(const DatasetRequest& request, Re
 }
 
 std::shared_ptr<const Dataset> make_dataset(const DatasetRequest& request, Reader& section) {
-  const std::string name = section.get_choice(
-      "name", {"idx_images", "image_folder", "ratings", "text_images", "gpt", "text_classification", "masked_language"},
-      "idx_images");
+  const std::string name = section.get_choice("name",
+                                              {"idx_images", "image_folder", "ratings", "text_images", "gpt",
+                                               "blank_infilling", "text_classification", "masked_language"},
+                                              "idx_images");
   if (name == "image_folder") return make_image_folder(request, section);
   if (name == "ratings") return make_ratings(request, section);
   if (name == "text_images") return make_text_images(request, section);
+  if (name == "blank_infilling") return make_blank_infilling(request, section);
   if (name == "gpt") return make_gpt_dataset(request, section);
   if (name == "text_classification") return make_text_classification(request, section);
   if (name == "masked_language") return make_masked_language(request, section);

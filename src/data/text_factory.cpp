@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/blank_infilling.h"
 #include "data/gpt_dataset.h"
 #include "data/masked_language.h"
 #include "data/text_classification.h"
@@ -66,30 +67,8 @@ void read_lines_options(const DatasetRequest& request, Reader& section, Options&
   options.vocab_size = model_vocabulary(request.config);
 }
 
-}  // namespace
-
-std::shared_ptr<const Dataset> make_text_classification(const DatasetRequest& request, Reader& section) {
-  TextClassification::Options options;
-  read_lines_options(request, section, options);
-  options.num_classes = section.get_int("num_classes", options.num_classes);
-  if (options.num_classes < 2) section.fail("num_classes", "must be at least 2");
-  section.finish();
-  request.check_files({options.file});
-  return std::make_shared<TextClassification>(options);
-}
-
-std::shared_ptr<const Dataset> make_masked_language(const DatasetRequest& request, Reader& section) {
-  MaskedLanguage::Options options;
-  read_lines_options(request, section, options);
-  options.mask_prob = section.get_double("mask_prob", options.mask_prob);
-  if (!(options.mask_prob > 0 && options.mask_prob < 1)) section.fail("mask_prob", "must be above 0 and below 1");
-  options.seed = request.seed;
-  section.finish();
-  request.check_files({options.file});
-  return std::make_shared<MaskedLanguage>(options);
-}
-
-std::shared_ptr<const Dataset> make_gpt_dataset(const DatasetRequest& request, Reader& section) {
+// The keys that a corpus of tokens has; the caller finishes the section.
+GptDataset::Options read_gpt_options(const DatasetRequest& request, Reader& section, const char* length_key) {
   GptDataset::Options options;
   const fs::path folder = text_folder(request, section);
   const auto prefixes = section.get_optional_string("data_prefix");
@@ -106,22 +85,86 @@ std::shared_ptr<const Dataset> make_gpt_dataset(const DatasetRequest& request, R
   const std::vector<std::string> modes = {"Train", "Eval", "Test"};
   const std::string mode = section.get_choice("mode", modes, request.part);
   options.index.part = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
-  options.index.sequence_length = section.get_int("max_seq_len", options.index.sequence_length);
-  if (options.index.sequence_length < 1) section.fail("max_seq_len", "must be at least 1");
+  options.index.sequence_length = section.get_int(length_key, options.index.sequence_length);
+  if (options.index.sequence_length < 1) section.fail(length_key, "must be at least 1");
   options.index.num_samples = section.get_int("num_samples", 0);
   if (options.index.num_samples < 0) section.fail("num_samples", "must be at least 0");
   options.index.seed = static_cast<uint64_t>(section.get_int("seed", static_cast<int64_t>(request.seed)));
   options.index.shuffle = section.get_bool("shuffle", mode == "Train");
   options.vocab_size = model_vocabulary(request.config);
   options.limit = section.get_int("limit", options.limit);
-  section.finish();
+  return options;
+}
+
+void check_token_files(const DatasetRequest& request, const GptDataset::Options& options) {
   std::vector<fs::path> files;
   for (const GptDataset::Source& source : options.sources) {
     const TokenPaths paths(source.prefix);
     files.insert(files.end(), {paths.ids, paths.index});
   }
   request.check_files(files);
+}
+
+double ratio_option(Reader& section, const std::string& key, double fallback) {
+  const double value = section.get_double(key, fallback);
+  if (!(value > 0 && value < 1)) section.fail(key, "must be above 0 and below 1");
+  return value;
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_text_classification(const DatasetRequest& request, Reader& section) {
+  TextClassification::Options options;
+  read_lines_options(request, section, options);
+  options.num_classes = section.get_int("num_classes", options.num_classes);
+  if (options.num_classes < 2) section.fail("num_classes", "must be at least 2");
+  section.finish();
+  request.check_files({options.file});
+  return std::make_shared<TextClassification>(options);
+}
+
+std::shared_ptr<const Dataset> make_masked_language(const DatasetRequest& request, Reader& section) {
+  MaskedLanguage::Options options;
+  read_lines_options(request, section, options);
+  options.mask_prob = ratio_option(section, "mask_prob", options.mask_prob);
+  options.seed = request.seed;
+  section.finish();
+  request.check_files({options.file});
+  return std::make_shared<MaskedLanguage>(options);
+}
+
+std::shared_ptr<const Dataset> make_gpt_dataset(const DatasetRequest& request, Reader& section) {
+  const GptDataset::Options options = read_gpt_options(request, section, "max_seq_len");
+  section.finish();
+  check_token_files(request, options);
   return std::make_shared<GptDataset>(options);
+}
+
+std::shared_ptr<const Dataset> make_blank_infilling(const DatasetRequest& request, Reader& section) {
+  BlankInfilling::Options options;
+  options.vocab_size = model_vocabulary(request.config);
+  if (options.vocab_size <= kNumBlankTokens) {
+    throw ConfigError(
+        fmt::format("Model.vocab_size: must be more than {}, the tokens that mark blanks", kNumBlankTokens));
+  }
+  options.source = read_gpt_options(request, section, "source_seq_len");
+  if (options.source.index.sequence_length < 2) section.fail("source_seq_len", "must be at least 2");
+  options.left_to_right = section.get_bool("left_to_right", options.left_to_right);
+  // A model that reads from left to right has no tokens for blanks.
+  options.source.vocab_size = options.vocab_size - (options.left_to_right ? 0 : kNumBlankTokens);
+  options.max_seq_len = section.get_int("max_seq_len", options.source.index.sequence_length * 5 / 4);
+  if (options.max_seq_len < options.source.index.sequence_length + 2 || options.max_seq_len > 1'000'000) {
+    section.fail("max_seq_len", "must be at least source_seq_len + 2, to hold a blank, and at most 1000000");
+  }
+  options.mask_ratio = ratio_option(section, "mask_ratio", options.mask_ratio);
+  options.max_mask_ratio = ratio_option(section, "max_mask_ratio", options.mask_ratio);
+  if (options.max_mask_ratio < options.mask_ratio) section.fail("max_mask_ratio", "must be at least mask_ratio");
+  options.mean_span = section.get_double("mean_span", options.mean_span);
+  if (!(options.mean_span > 0 && options.mean_span <= 500)) section.fail("mean_span", "must be above 0, at most 500");
+  options.seed = request.seed;
+  section.finish();
+  check_token_files(request, options.source);
+  return std::make_shared<BlankInfilling>(options);
 }
 
 }  // namespace assay

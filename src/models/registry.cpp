@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/bert/model.h"
+#include "models/glm/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
 #include "models/ocr_det/model.h"
@@ -16,7 +17,7 @@ namespace assay {
 
 const std::vector<ModelEntry>& models() {
   static const std::vector<ModelEntry> kModels = {
-      bert::entry(), gpt::entry(), llama::entry(), ocr_det::entry(), resnet::entry(), simplenet::entry(),
+      bert::entry(), glm::entry(), gpt::entry(), llama::entry(), ocr_det::entry(), resnet::entry(), simplenet::entry(),
   };
   return kModels;
 }

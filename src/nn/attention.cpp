@@ -3,6 +3,7 @@
 #include <torch/autograd.h>
 #include <torch/nn/functional/dropout.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -18,14 +19,15 @@ using torch::autograd::variable_list;
 
 // What both passes know besides the tensors.
 struct AttentionCall {
+  torch::Tensor mask, prefix;  // undefined: none
   int64_t num_heads;
   bool causal;
   DropoutKey dropout;
 };
 
 template <typename T>
-AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, const torch::Tensor& mask,
-                         const AttentionCall& call, int64_t index) {
+AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call,
+                         int64_t index) {
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   const int64_t sample = index / call.num_heads, head = index % call.num_heads;
   AttentionHead<T> h;
@@ -39,7 +41,8 @@ AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, co
   h.q_bias = bias.data_ptr<T>() + head * h.head_width;
   h.k_bias = h.q_bias + width;
   h.v_bias = h.k_bias + width;
-  if (mask.defined()) h.key_mask = mask.data_ptr<bool>() + sample * length;
+  if (call.mask.defined()) h.key_mask = call.mask.data_ptr<bool>() + sample * length;
+  if (call.prefix.defined()) h.prefix = std::clamp<int64_t>(call.prefix.data_ptr<int64_t>()[sample], 0, length);
   h.scale = 1 / std::sqrt(static_cast<double>(h.head_width));
   h.causal = call.causal;
   h.dropout = call.dropout;
@@ -48,13 +51,13 @@ AttentionHead<T> head_of(const torch::Tensor& qkv, const torch::Tensor& bias, co
 }
 
 template <typename T>
-void forward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const torch::Tensor& mask,
-                   const AttentionCall& call, const torch::Tensor& out, const torch::Tensor& log_sum) {
+void forward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call,
+                   const torch::Tensor& out, const torch::Tensor& log_sum) {
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   at::parallel_for(0, qkv.size(0) * call.num_heads, 1, [&](int64_t begin, int64_t end) {
     const torch::Tensor scratch = torch::empty({attention_scratch_size(length, width / call.num_heads)}, qkv.options());
     for (int64_t i = begin; i < end; ++i) {
-      const AttentionHead<T> h = head_of<T>(qkv, bias, mask, call, i);
+      const AttentionHead<T> h = head_of<T>(qkv, bias, call, i);
       const int64_t offset = i / call.num_heads * length * h.out_stride + i % call.num_heads * h.head_width;
       run_attention_forward<T>(
           {h, out.data_ptr<T>() + offset, log_sum.data_ptr<T>() + i * length, scratch.data_ptr<T>()});
@@ -67,15 +70,14 @@ struct AttentionGradients {
 };
 
 template <typename T>
-AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const torch::Tensor& mask,
-                                  const AttentionCall& call, const torch::Tensor& out, const torch::Tensor& log_sum,
-                                  const torch::Tensor& dout) {
+AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionCall& call,
+                                  const torch::Tensor& out, const torch::Tensor& log_sum, const torch::Tensor& dout) {
   const int64_t length = qkv.size(1), width = qkv.size(2) / 3;
   const AttentionGradients gradients{torch::empty_like(qkv), torch::empty({qkv.size(0), 3 * width}, qkv.options())};
   at::parallel_for(0, qkv.size(0) * call.num_heads, 1, [&](int64_t begin, int64_t end) {
     const torch::Tensor scratch = torch::empty({attention_scratch_size(length, width / call.num_heads)}, qkv.options());
     for (int64_t i = begin; i < end; ++i) {
-      const AttentionHead<T> h = head_of<T>(qkv, bias, mask, call, i);
+      const AttentionHead<T> h = head_of<T>(qkv, bias, call, i);
       const int64_t sample = i / call.num_heads, column = i % call.num_heads * h.head_width;
       const int64_t offset = sample * length * width + column;
       T* dq = gradients.qkv.data_ptr<T>() + sample * length * h.stride + column;
@@ -91,15 +93,15 @@ AttentionGradients backward_heads(const torch::Tensor& qkv, const torch::Tensor&
 class Attention : public torch::autograd::Function<Attention> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& qkv, const torch::Tensor& bias,
-                               const c10::optional<torch::Tensor>& key_mask, int64_t num_heads, bool causal,
-                               double dropout) {
-    const AttentionCall call{num_heads, causal, draw_dropout(dropout)};
-    const torch::Tensor mask = key_mask.value_or(torch::Tensor());
+                               const c10::optional<torch::Tensor>& key_mask, const c10::optional<torch::Tensor>& prefix,
+                               int64_t num_heads, bool causal, double dropout) {
+    const AttentionCall call{key_mask.value_or(torch::Tensor()), prefix.value_or(torch::Tensor()), num_heads, causal,
+                             draw_dropout(dropout)};
     const torch::Tensor out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
     const torch::Tensor log_sum = torch::empty({qkv.size(0), num_heads, qkv.size(1)}, qkv.options());
-    qkv.scalar_type() == torch::kFloat ? forward_heads<float>(qkv, bias, mask, call, out, log_sum)
-                                       : forward_heads<double>(qkv, bias, mask, call, out, log_sum);
-    context->save_for_backward({qkv, bias, mask, out, log_sum});
+    qkv.scalar_type() == torch::kFloat ? forward_heads<float>(qkv, bias, call, out, log_sum)
+                                       : forward_heads<double>(qkv, bias, call, out, log_sum);
+    context->save_for_backward({qkv, bias, call.mask, call.prefix, out, log_sum});
     context->saved_data["num_heads"] = num_heads;
     context->saved_data["causal"] = causal;
     context->saved_data["keep"] = call.dropout.keep;
@@ -110,14 +112,13 @@ class Attention : public torch::autograd::Function<Attention> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const AttentionCall call{
-        context->saved_data["num_heads"].toInt(), context->saved_data["causal"].toBool(),
+        saved[2], saved[3], context->saved_data["num_heads"].toInt(), context->saved_data["causal"].toBool(),
         DropoutKey{static_cast<uint64_t>(context->saved_data["seed"].toInt()), context->saved_data["keep"].toDouble()}};
     const torch::Tensor dout = gradients[0].contiguous();
-    const AttentionGradients g =
-        dout.scalar_type() == torch::kFloat
-            ? backward_heads<float>(saved[0], saved[1], saved[2], call, saved[3], saved[4], dout)
-            : backward_heads<double>(saved[0], saved[1], saved[2], call, saved[3], saved[4], dout);
-    return {g.qkv, g.bias, {}, {}, {}, {}};
+    const AttentionGradients g = dout.scalar_type() == torch::kFloat
+                                     ? backward_heads<float>(saved[0], saved[1], call, saved[4], saved[5], dout)
+                                     : backward_heads<double>(saved[0], saved[1], call, saved[4], saved[5], dout);
+    return {g.qkv, g.bias, {}, {}, {}, {}, {}};
   }
 };
 
@@ -133,6 +134,10 @@ torch::Tensor plain_attention(const torch::Tensor& qkv, const torch::Tensor& bia
   const torch::Tensor scores = q.matmul(k.transpose(-1, -2)) / std::sqrt(static_cast<double>(head_width));
   torch::Tensor hidden;  // [1 or B, 1, 1 or T, T]
   if (options.causal) hidden = torch::ones_like(scores[0][0], torch::kBool).triu(1).unsqueeze(0).unsqueeze(0);
+  if (options.causal && options.prefix.defined()) {
+    const torch::Tensor keys = torch::ones_like(scores[0][0][0], torch::kLong).cumsum(0) - 1;
+    hidden = hidden.logical_and(keys.unsqueeze(0).ge(options.prefix.unsqueeze(1)).unsqueeze(1).unsqueeze(1));
+  }
   if (options.key_mask.defined()) {
     const torch::Tensor masked = options.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
     hidden = hidden.defined() ? hidden.logical_or(masked) : masked;
@@ -153,13 +158,19 @@ torch::Tensor attention(const torch::Tensor& qkv, const torch::Tensor& bias, con
               "attention needs qkv [B, T, 3 D] and bias [3 D], D a multiple of the number of heads");
   if (!can_fuse({qkv, bias})) return plain_attention(qkv, bias, options);
   // An undefined tensor is not an input that autograd accepts, an absent one is.
-  c10::optional<torch::Tensor> mask;
+  c10::optional<torch::Tensor> mask, prefix;
   if (options.key_mask.defined()) {
     ASSAY_CHECK(options.key_mask.scalar_type() == torch::kBool && options.key_mask.sizes() == qkv.sizes().slice(0, 2),
                 "key_mask must be [B, T] bool");
     mask = options.key_mask.contiguous();
   }
-  return Attention::apply(qkv.contiguous(), bias.contiguous(), mask, options.num_heads, options.causal,
+  if (options.prefix.defined()) {
+    ASSAY_CHECK(options.causal && options.prefix.scalar_type() == torch::kLong && options.prefix.dim() == 1 &&
+                    options.prefix.size(0) == qkv.size(0),
+                "prefix must be [B] int64, with causal");
+    prefix = options.prefix.contiguous();
+  }
+  return Attention::apply(qkv.contiguous(), bias.contiguous(), mask, prefix, options.num_heads, options.causal,
                           options.dropout);
 }
 

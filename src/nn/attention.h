@@ -10,9 +10,10 @@ namespace assay {
 
 struct AttentionOptions {
   int64_t num_heads = 1;
-  bool causal = false;     // a query sees the keys up to its own position
-  torch::Tensor key_mask;  // [B, T] bool, false: nobody sees this key; undefined: all are seen
-  double dropout = 0;      // probability that a weight becomes 0; the caller passes 0 in evaluation
+  bool causal = false;          // a query sees the keys up to its own position
+  torch::Tensor key_mask = {};  // [B, T] bool, false: nobody sees this key; undefined: all are seen
+  torch::Tensor prefix = {};    // [B] int64, with causal: every query sees the first so many keys too; undefined: none
+  double dropout = 0;           // probability that a weight becomes 0; the caller passes 0 in evaluation
 };
 
 // qkv [B, T, 3 D], for every position its query, key and value, the heads side by side in each; bias [3 D] is added to

@@ -155,8 +155,11 @@ ASSAY_INLINE void transpose_blocks(const T* __restrict from, int64_t width, cons
 template <typename T>
 ASSAY_INLINE void hide_keys(const AttentionHead<T>& h, int64_t query, int64_t key, T* __restrict scores) {
   constexpr T kHidden = -std::numeric_limits<T>::infinity();
-  if (h.causal && query == key) {
-    for (int64_t r = 0; r < kBlock; ++r) std::fill(scores + r * kBlock + r + 1, scores + (r + 1) * kBlock, kHidden);
+  if (h.causal && key >= query) {
+    for (int64_t r = 0; r < kBlock; ++r) {
+      const int64_t first_hidden = std::clamp<int64_t>(std::max(query + r + 1, h.prefix) - key, 0, kBlock);
+      std::fill(scores + r * kBlock + first_hidden, scores + (r + 1) * kBlock, kHidden);
+    }
   }
   if (!h.key_mask && key + kBlock <= h.length) return;
   for (int64_t c = 0; c < kBlock; ++c) {
@@ -250,7 +253,7 @@ ASSAY_INLINE void attention_forward(const AttentionForwardArgs<T>& p) {
     std::fill(sums, sums + kBlock * size.columns, T(0));
     std::fill(state.max, state.max + kBlock, -std::numeric_limits<T>::infinity());
     std::fill(state.sum, state.sum + kBlock, T(0));
-    const int64_t end = h.causal ? query + kBlock : size.rows;
+    const int64_t end = h.causal ? std::max(query + kBlock, round_up(h.prefix, kBlock)) : size.rows;
     for (int64_t key = 0; key < end; key += kBlock) {
       multiply<T, Bytes, false>({q + query * size.columns, size.columns, 1}, k_blocks + key * h.head_width, kBlock,
                                 scores, kBlock, h.head_width);
@@ -360,7 +363,7 @@ ASSAY_INLINE void attention_backward(const AttentionBackwardArgs<T>& p) {
   for (int64_t key = 0; key < size.rows; key += kBlock) {
     std::fill(s.dk, s.dk + kBlock * n, T(0));
     std::fill(s.dv, s.dv + kBlock * n, T(0));
-    for (int64_t query = h.causal ? key : 0; query < size.rows; query += kBlock) {
+    for (int64_t query = h.causal && key >= h.prefix ? key : 0; query < size.rows; query += kBlock) {
       const T* q = s.q + query * n;
       const T* dout = s.dout + query * n;
       multiply<T, Bytes, false>({q, n, 1}, s.k_blocks + key * h.head_width, kBlock, s.p, kBlock, h.head_width);

@@ -26,6 +26,7 @@ struct AttentionHead {
   const bool* key_mask = nullptr;  // [T], false: nobody looks at this key; null: all may be looked at
   double scale = 1;                // of scores
   bool causal = false;
+  int64_t prefix = 0;  // with causal: keys below it are seen by all queries
   DropoutKey dropout{};
   uint64_t first_row = 0;  // of this head in the dropout's matrix [B * H * T, T]
 };

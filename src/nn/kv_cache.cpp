@@ -38,4 +38,16 @@ torch::Tensor KvCache::attend(size_t layer, const torch::Tensor& query, const to
 
 void KvCache::advance(int64_t num_tokens) { length_ += num_tokens; }
 
+void KvCache::select(const torch::Tensor& rows) {
+  for (auto* list : {&keys_, &values_}) {
+    for (torch::Tensor& kept : *list) {
+      std::vector<int64_t> shape = kept.sizes().vec();
+      shape[0] = rows.size(0);
+      torch::Tensor chosen = torch::empty(shape, kept.options());
+      chosen.narrow(2, 0, length_).copy_(kept.narrow(2, 0, length_).index_select(0, rows));
+      kept = chosen;
+    }
+  }
+}
+
 }  // namespace assay

@@ -27,6 +27,8 @@ class KvCache {
   torch::Tensor attend(size_t layer, const torch::Tensor& query, const torch::Tensor& key, const torch::Tensor& value);
   // After every layer has seen the new tokens.
   void advance(int64_t num_tokens);
+  // Sample i becomes what sample rows[i] was, so that samples can be dropped, doubled and put in another order.
+  void select(const torch::Tensor& rows);
 
  private:
   int64_t length_ = 0;

@@ -59,6 +59,21 @@ inline ContractCase llama_contract() {
   return c;
 }
 
+inline ContractCase glm_contract() {
+  ContractCase c = gpt_contract();
+  c.twin = "glm";
+  c.section["name"] = "glm";
+  c.section["num_layers"] = 2;
+  // Texts of 50, 64 and 71 tokens, spans behind them.
+  const torch::Tensor text = torch::tensor({50, 64, 71}).expand({10, 3}).contiguous();
+  const torch::Tensor in_span = torch::arange(72).ge(text.unsqueeze(2));
+  c.data = {{"tokens", torch::randint(97, {10, 3, 72})},
+            {"positions", torch::randint(73, {10, 3, 2, 72})},
+            {"text", text},
+            {"labels", torch::where(in_span, torch::randint(97, {10, 3, 72}), torch::tensor(-100))}};
+  return c;
+}
+
 inline ContractCase bert_contract() {
   ContractCase c{"bert",
                  {{"name", "bert"},

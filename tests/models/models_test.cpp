@@ -52,7 +52,8 @@ std::unique_ptr<Module> default_model(const std::string& name, uint64_t seed = 9
 }
 
 ContractCase contract_case(const std::string& name) {
-  for (const auto make : {gpt_contract, llama_contract, bert_contract, bert_classifier_contract, ocr_det_contract}) {
+  for (const auto make :
+       {gpt_contract, llama_contract, glm_contract, bert_contract, bert_classifier_contract, ocr_det_contract}) {
     ContractCase made = make();
     if (made.twin == name) return made;
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "contract_case.h"
 #include "models/bert/model.h"
+#include "models/glm/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
 #include "models/registry.h"
@@ -81,6 +82,11 @@ void expect_recompute_changes_nothing(OptionsOf options, const ContractCase& dat
 TEST(Transformers, RecomputeChangesNothing) {
   expect_recompute_changes_nothing<gpt::Gpt>(small_gpt(), gpt_contract());
   expect_recompute_changes_nothing<bert::Bert>(small_bert(), bert_contract());
+  const ContractCase glm = glm_contract();
+  Json glm_section = glm.section;
+  glm_section.erase("name");
+  Reader glm_reader(glm_section, "Model");
+  expect_recompute_changes_nothing<glm::Glm>(glm::read_options(glm_reader), glm);
   const ContractCase llama = llama_contract();
   Json section = llama.section;
   section.erase("name");
@@ -121,6 +127,10 @@ TEST(Transformers, HaveThePublishedSizes) {
     if (item.key().starts_with("bert.")) body += item.value().numel();
   }
   EXPECT_EQ(body, 109'482'240);
+  glm::Glm glm_base{glm::Options{}};
+  glm_base.init();
+  // 12 layers as GPT-2's, tables of 30592 and twice 513 rows, the last normalisation: the 110 million of the paper.
+  EXPECT_EQ(num_parameters(glm_base), 12 * (12 * 768 * 768 + 13 * 768) + (30592 + 2 * 513 + 2) * 768);
   llama::Llama tiny_llama{llama::Options{}};
   tiny_llama.init();
   EXPECT_EQ(num_parameters(tiny_llama), 1'100'048'384);
@@ -142,6 +152,30 @@ TEST(Transformers, GptMeasuresBitsPerByte) {
   EXPECT_NEAR(metrics.at("bits_per_byte"), std::log2(97) / 4, 1e-5);
   batch.text_bytes.reset();
   EXPECT_FALSE(module.validation_epoch_end(0, {0, 3, module.validation_step(batch).sums}).contains("bits_per_byte"));
+}
+
+// Ends of spans are in the loss, not in the loss of spans.
+TEST(Transformers, GlmMeasuresSpansWithoutTheirEnds) {
+  const ContractCase c = glm_contract();
+  Json section = c.section;
+  section.erase("name");
+  Reader reader(section, "Model");
+  glm::Glm module(glm::read_options(reader));
+  module.init();
+  const torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : module.model().parameters()) parameter.zero_();
+  // The last normalisation gives (1, 0, 0, ...), token 96, the end, has logit 5, the others 0.
+  module.model().named_parameters()["transformer.final_layernorm.bias"][0] = 1;
+  module.model().named_parameters()["word_embeddings.weight"][96][0] = 5;
+  Batch batch = c.batch(0);
+  batch.tensors[3].fill_(-100);
+  batch.tensors[3][0][60] = 7;
+  batch.tensors[3][0][61] = 96;
+  const EvalStep step = module.validation_step(batch);
+  const MetricValues metrics = module.validation_epoch_end(0, {0, step.num_samples, step.sums});
+  const double log_sum = std::log(96 + std::exp(5.0));
+  EXPECT_NEAR(metrics.at("span_loss"), log_sum, 1e-5);
+  EXPECT_NEAR(metrics.at("loss"), log_sum - 2.5, 1e-5);
 }
 
 // All answers right: the heads' weights and the labels are made for it.

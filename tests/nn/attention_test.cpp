@@ -37,9 +37,31 @@ TEST(Attention, EqualsTheSeparateOperators) {
   }
 }
 
+// Prefixes inside a block, at its border, beyond the first block, nothing and everything.
+TEST(Attention, APrefixIsSeenByAll) {
+  for (const AttentionShape& shape : kAttentionShapes) {
+    for (const int64_t first : {int64_t{0}, int64_t{3}, int64_t{64}, int64_t{70}, shape.length}) {
+      AttentionOptions options{.num_heads = shape.heads, .causal = true};
+      options.prefix = (torch::arange(shape.batch) * 5 + first).clamp_max(shape.length);
+      expect_same_pass([&](const auto& in) { return attention(in[0], in[1], options); },
+                       [&](const auto& in) { return plain_attention(in[0], in[1], options); }, attention_inputs(shape),
+                       "length " + std::to_string(shape.length) + " prefix " + std::to_string(first));
+    }
+  }
+  // By hand: with values that count the keys, a query's mean tells whom it sees.
+  torch::Tensor qkv = torch::zeros({1, 6, 3});
+  qkv.select(2, 2).copy_(torch::arange(6).unsqueeze(0));
+  const torch::Tensor seen =
+      attention(qkv, torch::zeros({3}), {.num_heads = 1, .causal = true, .prefix = torch::tensor({3})});
+  EXPECT_TRUE(torch::allclose(seen.flatten(), torch::tensor({1.0F, 1.0F, 1.0F, 1.5F, 2.0F, 2.5F})));
+}
+
 TEST(Attention, GradientsAgreeWithFiniteDifferences) {
   AttentionOptions options{.num_heads = 2, .causal = true, .key_mask = torch::ones({2, 5}, torch::kBool), .dropout = 0};
   options.key_mask[1][2] = false;
+  expect_finite_differences([&](const auto& in) { return attention(in[0], in[1], options); },
+                            attention_inputs({2, 5, 6, 2}));
+  options.prefix = torch::tensor({0, 3});
   expect_finite_differences([&](const auto& in) { return attention(in[0], in[1], options); },
                             attention_inputs({2, 5, 6, 2}));
 }

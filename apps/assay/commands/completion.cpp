@@ -39,7 +39,7 @@ std::vector<std::string> folders_with(const std::filesystem::path& folder, const
 
 std::vector<std::string> positional_values(const std::string& command, const Context& context) {
   if (command == "train" || command == "config") return folders_with(context.home / "cases", "case.yaml");
-  if (command == "resume" || command == "report") {
+  if (command == "resume" || command == "report" || command == "generate") {
     auto runs = folders_with(context.runs, "plan.json");
     runs.push_back("last");
     return runs;

@@ -3,10 +3,12 @@
 // Shapes: B batch, T sequence, D hidden_size, V vocab_size.
 #pragma once
 
+#include <optional>
+
 #include "engine/module.h"
 #include "models/decoder.h"
+#include "models/pre_norm_blocks.h"
 #include "models/transformer_options.h"
-#include "nn/transformer_parts.h"
 
 namespace assay::gpt {
 
@@ -37,20 +39,11 @@ class Transformer final : public Network, public Decoder {
   torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 
  private:
-  struct Block {
-    LayerNormWeights ln_1, ln_2;
-    Affine attention, attention_out, feed, feed_out;
-  };
   torch::Tensor hidden(const torch::Tensor& tokens);  // [B, T, D], behind the last normalisation
-  // A block: {residual stream, the same normalised} -> both behind it. The normalisation is the next block's.
-  TensorList run_block(size_t index, const TensorList& inputs) const;
-  torch::Tensor attend(const Block& block, const torch::Tensor& normed) const;
-  double dropout() const { return is_training() ? options_.hidden_dropout_prob : 0; }
 
   Options options_;
   torch::Tensor tokens_, positions_;  // embeddings [V, D] and [max_position_embeddings, D]
-  std::vector<Block> blocks_;
-  LayerNormWeights ln_f_;
+  std::optional<PreNormBlocks> blocks_;
 };
 
 }  // namespace assay::gpt

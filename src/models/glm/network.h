@@ -1,0 +1,55 @@
+// The network of GLM (Du et al. 2021), autoregressive blank infilling: a text with blanks, of which every token sees
+// all, and behind it the spans that were cut out, each token of which sees the text and what was infilled before it. A
+// token has two positions: in the text with blanks, and inside its span. Parameter names are those of the published
+// checkpoints.
+//
+// Shapes: B batch, T sequence, D hidden_size, V vocab_size.
+#pragma once
+
+#include <optional>
+
+#include "engine/module.h"
+#include "models/pre_norm_blocks.h"
+#include "models/transformer_options.h"
+
+namespace assay::glm {
+
+// The defaults are GLM base.
+struct Options {
+  int64_t vocab_size = 30592;
+  int64_t hidden_size = 768;
+  int64_t num_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t ffn_hidden_size = 3072;
+  int64_t max_position_embeddings = 512;
+  int64_t sequence_length = 512;  // tokens of a sample; the export declares it
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  double initializer_range = 0.02;  // standard deviation of new weights
+  Recomputes recomputes = Recomputes::Nothing;
+};
+
+// What the network reads, int64.
+struct Blanks {
+  torch::Tensor tokens;     // [B, T]
+  torch::Tensor positions;  // [B, 2, T]: in the text with blanks; inside the span, 0 outside of spans
+  torch::Tensor text;       // [B], tokens of the text with blanks, which come first
+};
+
+class Transformer final : public Network {
+ public:
+  explicit Transformer(const Options& options);
+  // {tokens, positions, text} -> logits [B, T, V]
+  torch::Tensor forward(const TensorList& inputs) override;
+  // The mean cross entropy of labels [B, T]; -100 does not count and does not go through the last layer.
+  torch::Tensor loss(const Blanks& inputs, const torch::Tensor& labels);
+
+ private:
+  torch::Tensor hidden(const Blanks& inputs);  // [B, T, D], behind the last normalisation
+
+  Options options_;
+  torch::Tensor tokens_, positions_, span_positions_;  // embeddings [V, D] and [max_position_embeddings + 1, D]
+  std::optional<PreNormBlocks> blocks_;
+};
+
+}  // namespace assay::glm
