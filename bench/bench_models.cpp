@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "models/bert/model.h"
+#include "models/glm/model.h"
 #include "models/gpt/model.h"
+#include "models/llama/model.h"
 #include "models/resnet/model.h"
 #include "models/resnet/standard.h"
 #include "models/simplenet/model.h"
@@ -34,6 +36,24 @@ bert::Options bert_base() {
   return options;
 }
 
+glm::Options glm_base() {
+  glm::Options options;
+  options.hidden_dropout_prob = options.attention_probs_dropout_prob = 0;
+  return options;
+}
+
+// GPT-2's size with Llama's blocks; the published ones would take minutes a step.
+llama::Options llama_small() {
+  llama::Options options;
+  options.hidden_size = 768;
+  options.num_layers = 12;
+  options.num_attention_heads = 12;
+  options.num_key_value_heads = 4;
+  options.ffn_hidden_size = 2048;
+  options.sequence_length = options.max_position_embeddings = 512;
+  return options;
+}
+
 const std::vector<BenchModel>& all() {
   static const std::vector<BenchModel> models = {
       {"simplenet", optimizer("Adam", 0), 1e-3,
@@ -44,6 +64,8 @@ const std::vector<BenchModel>& all() {
       {"gpt124m", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<gpt::Gpt>(gpt124m(1024)); }},
       {"gpt124m-short", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<gpt::Gpt>(gpt124m(256)); }},
       {"bert_base", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<bert::Bert>(bert_base()); }},
+      {"glm_base", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<glm::Glm>(glm_base()); }},
+      {"llama", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<llama::Llama>(llama_small()); }},
   };
   return models;
 }

@@ -10,7 +10,9 @@ import torch.nn.functional as functional
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/peers"))
 from bert import Bert, pretraining_loss  # noqa: E402
+from glm import Glm, infilling_loss  # noqa: E402
 from gpt import Gpt, language_loss  # noqa: E402
+from llama import Llama  # noqa: E402
 from resnet import ResNet as SmallResNet  # noqa: E402
 from resnet50 import ResNet  # noqa: E402
 from simplenet import SimpleNet  # noqa: E402
@@ -89,6 +91,19 @@ def masked_text(vocabulary, length):
     return make
 
 
+def blanks(vocabulary, length):
+    """Random tokens; a text of three quarters of them, and one span behind it."""
+    def make(count):
+        begin = length * 3 // 4
+        place = torch.arange(length)
+        positions = torch.stack([place.clamp_max(begin), (place - begin + 1).clamp_min(0)])
+        labels = torch.randint(vocabulary, (count, length))
+        labels[:, :begin] = -100
+        return [torch.randint(vocabulary, (count, length)), positions.expand(count, 2, length).contiguous(),
+                torch.full((count,), begin), labels]
+    return make
+
+
 def gpt_flops(length):
     """As gpt::Gpt::flops_per_sample: only the half of attention that is causal counts."""
     return 6 * (12 * 12 * 768**2 + 768 * 50257) * length + 12 * 6 * length * (length + 1) * 768
@@ -109,4 +124,9 @@ MODELS = {
                            warm_up=2),
     "bert_base": Model(Bert, masked_text(30522, 128), pretraining_loss, adamw_no_decay, batch=8, flops=bert_flops(128, 19),
                        steps=5, warm_up=2),
+    "glm_base": Model(Glm, blanks(30592, 512), infilling_loss, adamw_no_decay, batch=2, steps=5, warm_up=2,
+                      flops=6 * 12 * 12 * 768**2 * 512 + 12 * 12 * 512**2 * 768),
+    "llama": Model(lambda: Llama(vocabulary=32000, width=768, layers=12, heads=12, shared=4, inner=2048),
+                   text(32000, 512), language_loss, adamw_no_decay, batch=2, steps=5, warm_up=2,
+                   flops=6 * (12 * (2 * 768**2 + 2 * 768 * 256 + 3 * 768 * 2048) + 768 * 32000) * 512 + 12 * 6 * 512 * 513 * 768),
 }

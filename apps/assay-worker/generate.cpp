@@ -102,7 +102,7 @@ void run_generate(Job& job) {
   const std::string prompt_text = read_file(job.arguments().prompt);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(job);
   std::string weights_hash;
-  const std::unique_ptr<Module> module = job.load_module(weights_hash);
+  const std::unique_ptr<Module> module = job.load_published(weights_hash);
   auto* decoder = dynamic_cast<Decoder*>(&module->model());
   if (!decoder) job.config().section("Model").fail("name", "is a model that does not continue texts; gpt and llama do");
   module->model().eval();

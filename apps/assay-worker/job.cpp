@@ -13,6 +13,7 @@
 #include "device/allocator.h"
 #include "device/info.h"
 #include "device/threads.h"
+#include "engine/checkpoint.h"
 #include "engine/record_observer.h"
 #include "engine/tensor_file.h"
 #include "record/keys.h"
@@ -130,6 +131,12 @@ std::unique_ptr<Module> Job::load_module(std::string& weights_hash) const {
   Precision({.dtype = options_.precision.dtype}).place(module->model());  // weights are saved in the type of the run
   load_into(module->model(), load_tensors(arguments_.weights).tensors, arguments_.weights.string());
   weights_hash = hash_of(state_of(module->model()));
+  return module;
+}
+
+std::unique_ptr<Module> Job::load_published(std::string& weights_hash) const {
+  std::unique_ptr<Module> module = make_module();
+  weights_hash = load_pretrained(arguments_.weights, *module);
   return module;
 }
 

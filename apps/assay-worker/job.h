@@ -56,6 +56,8 @@ class Job {
   std::unique_ptr<Module> make_module() const;
   // The same with the weights of --weights; their hash in `weights_hash`.
   std::unique_ptr<Module> load_module(std::string& weights_hash) const;
+  // The same with weights that others may have published.
+  std::unique_ptr<Module> load_published(std::string& weights_hash) const;
   // Throws ConfigError when the configuration has no such part.
   std::unique_ptr<Loader> need_loader(const std::string& part) const;
 

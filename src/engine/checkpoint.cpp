@@ -232,7 +232,13 @@ LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, const Trained& trai
 
 std::string load_pretrained(const fs::path& path, Module& module) {
   const fs::path file = fs::is_directory(path) ? path / kWeightsFile : path;
-  load_into(module.model(), load_tensors(file).tensors, file.string());
+  std::map<std::string, torch::Tensor> tensors = module.from_published(load_tensors(file).tensors);
+  for (const auto& [name, target] : state_of(module.model())) {
+    const auto found = tensors.find(name);  // others publish in fewer bits
+    if (found != tensors.end() && found->second.is_floating_point())
+      found->second = found->second.to(target.scalar_type());
+  }
+  load_into(module.model(), tensors, file.string());
   return hash_of(state_of(module.model()));
 }
 

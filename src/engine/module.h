@@ -85,6 +85,7 @@ struct EvalSums {
   std::map<std::string, double> sums;
 };
 using MetricValues = std::map<std::string, double>;
+using TensorsByName = std::map<std::string, torch::Tensor>;
 
 // Floating-point operations of training for each multiply-add of the forward pass: a multiplication and an addition,
 // three times, since the backward pass computes two products for each one of the forward pass.
@@ -125,6 +126,9 @@ class Module {
   virtual void training_epoch_end(int64_t /*epoch*/, double /*seconds*/) {}
   // Turns sums into metrics. Always has "loss"; a classifier adds "accuracy".
   virtual MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums);
+  // The tensors of a published file of weights, which may have other names than the network and more tensors: as the
+  // network names them. Our own files come through unchanged.
+  virtual TensorsByName from_published(TensorsByName tensors) const { return tensors; }
   virtual std::unique_ptr<Optimizer> configure_optimizers(const Optimizer::Options& options);
 
   // Builds network and loss; call once, after the random generator was seeded.

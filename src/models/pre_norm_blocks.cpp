@@ -1,5 +1,7 @@
 #include "models/pre_norm_blocks.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "base/error.h"
@@ -14,35 +16,34 @@ constexpr double kPreNormEpsilon = 1e-5;  // of the published models' normalisat
 
 }  // namespace
 
-PreNormBlocks::PreNormBlocks(PartMaker& make, const BlockSizes& sizes, const std::function<std::string(int64_t)>& path,
-                             const BlockNames& names, const std::string& last_norm, WeightLayout layout)
-    : sizes_(sizes), layout_(layout) {
-  const int64_t width = sizes.width;
-  const double deviation = sizes.deviation;
-  const double smaller = deviation / std::sqrt(2.0 * static_cast<double>(sizes.num_layers));
-  for (int64_t i = 0; i < sizes.num_layers; ++i) {
-    const std::string at = path(i);
+PreNormBlocks::PreNormBlocks(PartMaker& make, const TransformerOptions& o, const BlockNames& names, WeightLayout layout)
+    : options_(o), layout_(layout) {
+  const int64_t width = o.hidden_size, inner = o.ffn_hidden_size;
+  const double deviation = o.initializer_range;
+  const double smaller = deviation / std::sqrt(2.0 * static_cast<double>(o.num_layers));
+  for (int64_t i = 0; i < o.num_layers; ++i) {
+    const std::string at = fmt::format("{}.{}.", names.path, i);
     Block block;
     block.first_norm = make.norm(at + names.first_norm, width, kPreNormEpsilon);
     block.attention = make.affine(at + names.attention, {width, 3 * width}, layout, deviation);
     block.attention_out = make.affine(at + names.attention_out, {width, width}, layout, smaller);
     block.second_norm = make.norm(at + names.second_norm, width, kPreNormEpsilon);
-    block.feed = make.affine(at + names.feed, {width, sizes.inner}, layout, deviation);
-    block.feed_out = make.affine(at + names.feed_out, {sizes.inner, width}, layout, smaller);
+    block.feed = make.affine(at + names.feed, {width, inner}, layout, deviation);
+    block.feed_out = make.affine(at + names.feed_out, {inner, width}, layout, smaller);
     blocks_.push_back(std::move(block));
   }
-  last_norm_ = make.norm(last_norm, width, kPreNormEpsilon);
+  last_norm_ = make.norm(names.last_norm, width, kPreNormEpsilon);
 }
 
-torch::Tensor PreNormBlocks::run(const torch::Tensor& x, AttentionOptions seen, const BlockDropout& dropout,
-                                 Recomputes what) const {
-  seen.num_heads = sizes_.num_heads;
-  seen.dropout = dropout.attention;
-  const Call call{seen, dropout.hidden, what};
+torch::Tensor PreNormBlocks::run(const torch::Tensor& embedded, AttentionOptions seen, bool training) const {
+  seen.num_heads = options_.num_attention_heads;
+  seen.dropout = training ? options_.attention_probs_dropout_prob : 0;
+  const Call call{seen, training ? options_.hidden_dropout_prob : 0};
+  const torch::Tensor x = torch::dropout(embedded, call.dropout, call.dropout > 0);
   TensorList stream = {x, layer_norm(x, blocks_.front().first_norm)};
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto run_one = [this, i, call](const TensorList& inputs) { return run_block(i, call, inputs); };
-    stream = what == Recomputes::Blocks ? recompute(run_one, stream) : run_one(stream);
+    stream = options_.recomputes == Recomputes::Blocks ? recompute(run_one, stream) : run_one(stream);
   }
   return stream[1];
 }
@@ -51,7 +52,7 @@ torch::Tensor PreNormBlocks::attend(const Block& block, const Call& call, const 
   const auto run_one = [&block, layout = layout_, seen = call.seen](const TensorList& inputs) {
     return TensorList{attention(linear(inputs[0], block.attention.weight, layout), block.attention.bias, seen)};
   };
-  return (call.what == Recomputes::Attention ? recompute(run_one, {normed}) : run_one({normed}))[0];
+  return (options_.recomputes == Recomputes::Attention ? recompute(run_one, {normed}) : run_one({normed}))[0];
 }
 
 // Each addition to the residual stream goes with the normalisation behind it.
@@ -67,20 +68,21 @@ TensorList PreNormBlocks::run_block(size_t index, const Call& call, const Tensor
   return {end.sum, end.normed};
 }
 
-KvCache PreNormBlocks::make_cache(int64_t batch, int64_t capacity) const {
-  return KvCache({.num_layers = sizes_.num_layers,
+KvCache PreNormBlocks::make_cache(int64_t batch) const {
+  return KvCache({.num_layers = options_.num_layers,
                   .batch = batch,
-                  .num_heads = sizes_.num_heads,
-                  .head_width = sizes_.width / sizes_.num_heads,
-                  .capacity = capacity},
+                  .num_heads = options_.num_attention_heads,
+                  .head_width = options_.hidden_size / options_.num_attention_heads,
+                  .capacity = options_.max_position_embeddings},
                  last_norm_.weight.options());
 }
 
 torch::Tensor PreNormBlocks::decode(torch::Tensor x, KvCache& cache) const {
+  const int64_t heads = options_.num_attention_heads;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Block& b = blocks_[i];
     const torch::Tensor qkv = linear(layer_norm(x, b.first_norm), b.attention.weight, layout_) + b.attention.bias;
-    const auto parts = qkv.unflatten(-1, {3, sizes_.num_heads, sizes_.width / sizes_.num_heads}).unbind(2);
+    const auto parts = qkv.unflatten(-1, {3, heads, options_.hidden_size / heads}).unbind(2);
     const torch::Tensor seen = cache.attend(i, parts[0], parts[1], parts[2]);  // of [B, T, H, d] each
     x = x + linear(seen, b.attention_out.weight, layout_) + b.attention_out.bias;
     const torch::Tensor wide = linear(layer_norm(x, b.second_norm), b.feed.weight, layout_);

@@ -4,7 +4,6 @@
 // Shapes: B batch, T sequence, D width.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,32 +17,22 @@ namespace assay {
 
 // What a published checkpoint calls the parts of a block.
 struct BlockNames {
-  const char *first_norm, *attention, *attention_out, *second_norm, *feed, *feed_out;
-};
-
-struct BlockSizes {
-  int64_t width = 1;
-  int64_t inner = 1;  // of the feed-forward layers
-  int64_t num_layers = 1;
-  int64_t num_heads = 1;
-  double deviation = 0.02;  // of new weights; of those that add to the residual stream smaller by sqrt(2 num_layers)
-};
-
-struct BlockDropout {
-  double hidden = 0;     // of what a block adds
-  double attention = 0;  // of attention's weights
+  std::string path;  // of block i: path.i.
+  std::string first_norm, attention, attention_out, second_norm, feed, feed_out;
+  std::string last_norm;  // behind all blocks
 };
 
 class PreNormBlocks {
  public:
-  // Parameters of block i are called path(i) + name.
-  PreNormBlocks(PartMaker& make, const BlockSizes& sizes, const std::function<std::string(int64_t)>& path,
-                const BlockNames& names, const std::string& last_norm, WeightLayout layout);
-  // x [B, T, D] -> [B, T, D], behind the last normalisation. `seen` says who sees whom; its heads and dropout are set.
-  torch::Tensor run(const torch::Tensor& x, AttentionOptions seen, const BlockDropout& dropout, Recomputes what) const;
+  // New weights have the deviation initializer_range; those that add to the residual stream smaller by
+  // sqrt(2 num_layers).
+  PreNormBlocks(PartMaker& make, const TransformerOptions& options, const BlockNames& names, WeightLayout layout);
+  // Embeddings [B, T, D] -> [B, T, D], behind the last normalisation. `seen` says who sees whom; its heads and dropout
+  // are set. With `training` there is dropout, of the embeddings too.
+  torch::Tensor run(const torch::Tensor& embedded, AttentionOptions seen, bool training) const;
   // The same for tokens behind those in the cache, causal, without dropout; the cache takes them in.
   torch::Tensor decode(torch::Tensor x, KvCache& cache) const;
-  KvCache make_cache(int64_t batch, int64_t capacity) const;
+  KvCache make_cache(int64_t batch) const;
 
  private:
   struct Block {
@@ -52,14 +41,13 @@ class PreNormBlocks {
   };
   struct Call {
     AttentionOptions seen;
-    double dropout;
-    Recomputes what;
+    double dropout;  // of what a block adds
   };
   // A block: {residual stream, the same normalised} -> both behind it. The normalisation is the next block's.
   TensorList run_block(size_t index, const Call& call, const TensorList& inputs) const;
   torch::Tensor attend(const Block& block, const Call& call, const torch::Tensor& normed) const;
 
-  BlockSizes sizes_;
+  TransformerOptions options_;
   WeightLayout layout_;
   std::vector<Block> blocks_;
   LayerNormWeights last_norm_;

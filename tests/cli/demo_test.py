@@ -14,7 +14,7 @@ SHORT = ["--case", "simplenet", "--set", "Engine.num_train_epochs=1", "--set", "
 
 class Demo(CliTest):
     def test_the_default_demo_passes(self):
-        done = self.assay("demo")
+        done = self.assay("demo", timeout=2000)  # a minute when it has the machine for itself
         self.assertIn("Pass", done.stdout)
         self.assertNotIn("\x1b", done.stdout + done.stderr, "no colours outside a terminal")
         run = self.runs()[0]

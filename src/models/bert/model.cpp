@@ -29,6 +29,20 @@ double flops_of_body(const Options& o) {
   return kTrainFlops * weights * t + layers * 12 * t * t * d;
 }
 
+// Google's and Hugging Face's: old names of normalisations, positions and the tied last layer among the weights.
+TensorsByName published_encoder(const TensorsByName& tensors) {
+  TensorsByName ours;
+  for (const auto& [name, tensor] : tensors) {
+    if (name == "bert.embeddings.position_ids" || name.starts_with("cls.predictions.decoder.")) continue;
+    const auto renamed = [&](std::string_view from, const char* to) {
+      return name.ends_with(from) ? name.substr(0, name.size() - from.size()) + to : name;
+    };
+    const std::string newer = renamed("LayerNorm.gamma", "LayerNorm.weight");
+    ours[newer == name ? renamed("LayerNorm.beta", "LayerNorm.bias") : newer] = tensor;
+  }
+  return ours;
+}
+
 double sum_of(const torch::Tensor& values) { return values.sum().item<double>(); }
 
 }  // namespace
@@ -97,6 +111,8 @@ MetricValues Bert::validation_epoch_end(int64_t, const EvalSums& sums) {
   return metrics;
 }
 
+TensorsByName Bert::from_published(TensorsByName tensors) const { return published_encoder(tensors); }
+
 std::optional<double> Bert::flops_per_sample() const {
   const auto d = static_cast<double>(options_.hidden_size);
   const double head = d * d + d * static_cast<double>(options_.vocab_size);
@@ -106,6 +122,15 @@ std::optional<double> Bert::flops_per_sample() const {
 std::shared_ptr<Network> BertClassifier::get_model() { return std::make_shared<Encoder>(options_); }
 
 std::vector<InputSpec> BertClassifier::input_spec() const { return inputs_with(options_); }
+
+TensorsByName BertClassifier::from_published(TensorsByName tensors) const {
+  TensorsByName ours = published_encoder(tensors);
+  std::erase_if(ours, [](const auto& item) { return item.first.starts_with("cls."); });
+  for (const auto& item : model().named_parameters()) {
+    if (item.key().starts_with("classifier.")) ours.try_emplace(item.key(), item.value().detach());
+  }
+  return ours;
+}
 
 std::optional<double> BertClassifier::flops_per_sample() const {
   const auto d = static_cast<double>(options_.hidden_size);

@@ -19,6 +19,7 @@ class Bert final : public Module {
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
   // A batch is tokens, types, mask and masked, [B, T] each, and next [B]; see Encoder::loss.
   torch::Tensor training_step(const Batch& batch) override;
+  TensorsByName from_published(TensorsByName tensors) const override;
   EvalStep validation_step(const Batch& batch) override;
   // Of the language head alone, which is all that an export has.
   EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
@@ -41,6 +42,8 @@ class BertClassifier final : public Classifier {
   std::vector<InputSpec> input_spec() const override;
   std::string sample_unit() const override { return "tokens"; }
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
+  // Of an encoder without classes: those that the network has drawn.
+  TensorsByName from_published(TensorsByName tensors) const override;
   std::optional<double> flops_per_sample() const override;  // as Bert's, with the pooler and its classes for a head
 
  private:

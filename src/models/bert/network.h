@@ -13,21 +13,14 @@
 
 namespace assay::bert {
 
-// The defaults are BERT base, uncased. The names are FleetX's.
-struct Options {
-  int64_t vocab_size = 30522;
-  int64_t hidden_size = 768;
-  int64_t num_layers = 12;
-  int64_t num_attention_heads = 12;
-  int64_t ffn_hidden_size = 3072;
-  int64_t max_position_embeddings = 512;
+// The defaults are BERT base, uncased.
+struct Options : TransformerOptions {
+  Options() {
+    vocab_size = 30522;
+    max_position_embeddings = sequence_length = 512;
+  }
   int64_t type_vocab_size = 2;
-  int64_t sequence_length = 512;       // tokens of a sample; the export declares it
   std::optional<int64_t> num_classes;  // classes of texts; nullopt: the heads of pre-training
-  double hidden_dropout_prob = 0.1;
-  double attention_probs_dropout_prob = 0.1;
-  double initializer_range = 0.02;  // standard deviation of new weights
-  Recomputes recomputes = Recomputes::Nothing;
 };
 
 // What the network reads, all [B, T] int64: tokens, the segment each belongs to, and 1 for tokens, 0 for padding.

@@ -15,20 +15,16 @@ Transformer::Transformer(const Options& o) : options_(o) {
   tokens_ = table("word_embeddings", o.vocab_size);
   positions_ = table("transformer.position_embeddings", o.max_position_embeddings + 1);
   span_positions_ = table("transformer.block_position_embeddings", o.max_position_embeddings + 1);
-  const BlockSizes sizes{.width = o.hidden_size,
-                         .inner = o.ffn_hidden_size,
-                         .num_layers = o.num_layers,
-                         .num_heads = o.num_attention_heads,
-                         .deviation = o.initializer_range};
-  blocks_.emplace(
-      make, sizes, [](int64_t i) { return fmt::format("transformer.layers.{}.", i); },
-      BlockNames{.first_norm = "input_layernorm",
-                 .attention = "attention.query_key_value",
-                 .attention_out = "attention.dense",
-                 .second_norm = "post_attention_layernorm",
-                 .feed = "mlp.dense_h_to_4h",
-                 .feed_out = "mlp.dense_4h_to_h"},
-      "transformer.final_layernorm", WeightLayout::OutIn);
+  blocks_.emplace(make, o,
+                  BlockNames{.path = "transformer.layers",
+                             .first_norm = "input_layernorm",
+                             .attention = "attention.query_key_value",
+                             .attention_out = "attention.dense",
+                             .second_norm = "post_attention_layernorm",
+                             .feed = "mlp.dense_h_to_4h",
+                             .feed_out = "mlp.dense_4h_to_h",
+                             .last_norm = "transformer.final_layernorm"},
+                  WeightLayout::OutIn);
 }
 
 torch::Tensor Transformer::hidden(const Blanks& inputs) {
@@ -41,11 +37,7 @@ torch::Tensor Transformer::hidden(const Blanks& inputs) {
                                                   /*scale_grad_by_freq=*/false, /*sparse=*/is_training());
   const torch::Tensor placed = torch::embedding(positions_, inputs.positions.select(1, 0)) +
                                torch::embedding(span_positions_, inputs.positions.select(1, 1));
-  const BlockDropout dropout = is_training()
-                                   ? BlockDropout{options_.hidden_dropout_prob, options_.attention_probs_dropout_prob}
-                                   : BlockDropout{};
-  const torch::Tensor x = torch::dropout(embedded + placed, dropout.hidden, dropout.hidden > 0);
-  return blocks_->run(x, {.causal = true, .prefix = inputs.text}, dropout, options_.recomputes);
+  return blocks_->run(embedded + placed, {.causal = true, .prefix = inputs.text}, is_training());
 }
 
 torch::Tensor Transformer::forward(const TensorList& inputs) {

@@ -15,18 +15,11 @@
 namespace assay::glm {
 
 // The defaults are GLM base.
-struct Options {
-  int64_t vocab_size = 30592;
-  int64_t hidden_size = 768;
-  int64_t num_layers = 12;
-  int64_t num_attention_heads = 12;
-  int64_t ffn_hidden_size = 3072;
-  int64_t max_position_embeddings = 512;
-  int64_t sequence_length = 512;  // tokens of a sample; the export declares it
-  double hidden_dropout_prob = 0.1;
-  double attention_probs_dropout_prob = 0.1;
-  double initializer_range = 0.02;  // standard deviation of new weights
-  Recomputes recomputes = Recomputes::Nothing;
+struct Options : TransformerOptions {
+  Options() {
+    vocab_size = 30592;
+    max_position_embeddings = sequence_length = 512;
+  }
 };
 
 // What the network reads, int64.

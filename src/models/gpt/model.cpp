@@ -24,6 +24,15 @@ torch::Tensor Gpt::training_step(const Batch& batch) {
   return dynamic_cast<Transformer&>(model()).loss(inputs_of(batch).at(0), label_of(batch));
 }
 
+TensorsByName Gpt::from_published(TensorsByName tensors) const {
+  TensorsByName ours;
+  for (auto& [name, tensor] : tensors) {
+    if (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight") continue;
+    ours[name.starts_with("transformer.") ? name : "transformer." + name] = tensor;
+  }
+  return ours;
+}
+
 std::optional<double> Gpt::flops_per_sample() const {
   const auto d = static_cast<double>(options_.hidden_size), t = static_cast<double>(options_.sequence_length);
   const auto layers = static_cast<double>(options_.num_layers);

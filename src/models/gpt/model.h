@@ -14,6 +14,8 @@ class Gpt final : public LanguageModel {
   std::vector<InputSpec> input_spec() const override;
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
   torch::Tensor training_step(const Batch& batch) override;
+  // Hugging Face's: with or without the leading "transformer.", attention's masks and the tied last layer among them.
+  TensorsByName from_published(TensorsByName tensors) const override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, 6 T (T + 1) D a
   // layer for attention, of which the causal half is counted.
   std::optional<double> flops_per_sample() const override;

@@ -11,20 +11,16 @@ Transformer::Transformer(const Options& o) : options_(o) {
   PartMaker make(*this);
   tokens_ = make.weight("transformer.wte", {o.vocab_size, o.hidden_size}, o.initializer_range);
   positions_ = make.weight("transformer.wpe", {o.max_position_embeddings, o.hidden_size}, o.initializer_range);
-  const BlockSizes sizes{.width = o.hidden_size,
-                         .inner = o.ffn_hidden_size,
-                         .num_layers = o.num_layers,
-                         .num_heads = o.num_attention_heads,
-                         .deviation = o.initializer_range};
-  blocks_.emplace(
-      make, sizes, [](int64_t i) { return fmt::format("transformer.h.{}.", i); },
-      BlockNames{.first_norm = "ln_1",
-                 .attention = "attn.c_attn",
-                 .attention_out = "attn.c_proj",
-                 .second_norm = "ln_2",
-                 .feed = "mlp.c_fc",
-                 .feed_out = "mlp.c_proj"},
-      "transformer.ln_f", WeightLayout::InOut);
+  blocks_.emplace(make, o,
+                  BlockNames{.path = "transformer.h",
+                             .first_norm = "ln_1",
+                             .attention = "attn.c_attn",
+                             .attention_out = "attn.c_proj",
+                             .second_norm = "ln_2",
+                             .feed = "mlp.c_fc",
+                             .feed_out = "mlp.c_proj",
+                             .last_norm = "transformer.ln_f"},
+                  WeightLayout::InOut);
 }
 
 torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
@@ -35,17 +31,10 @@ torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
   // all of it.
   const torch::Tensor embedded = torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
                                                   /*sparse=*/is_training());
-  const BlockDropout dropout = is_training()
-                                   ? BlockDropout{options_.hidden_dropout_prob, options_.attention_probs_dropout_prob}
-                                   : BlockDropout{};
-  const torch::Tensor x =
-      torch::dropout(embedded + positions_.narrow(0, 0, length), dropout.hidden, dropout.hidden > 0);
-  return blocks_->run(x, {.causal = true}, dropout, options_.recomputes);
+  return blocks_->run(embedded + positions_.narrow(0, 0, length), {.causal = true}, is_training());
 }
 
-KvCache Transformer::make_cache(int64_t batch) const {
-  return blocks_->make_cache(batch, options_.max_position_embeddings);
-}
+KvCache Transformer::make_cache(int64_t batch) const { return blocks_->make_cache(batch); }
 
 torch::Tensor Transformer::decode(const torch::Tensor& tokens, KvCache& cache) {
   const int64_t count = tokens.size(1);

@@ -12,20 +12,7 @@
 
 namespace assay::gpt {
 
-// The defaults are the published model of 124 million parameters. The names are FleetX's.
-struct Options {
-  int64_t vocab_size = 50257;
-  int64_t hidden_size = 768;
-  int64_t num_layers = 12;
-  int64_t num_attention_heads = 12;
-  int64_t ffn_hidden_size = 3072;
-  int64_t max_position_embeddings = 1024;
-  int64_t sequence_length = 1024;  // tokens of a sample; the export declares it
-  double hidden_dropout_prob = 0.1;
-  double attention_probs_dropout_prob = 0.1;
-  double initializer_range = 0.02;  // standard deviation of new weights
-  Recomputes recomputes = Recomputes::Nothing;
-};
+using Options = TransformerOptions;
 
 class Transformer final : public Network, public Decoder {
  public:

@@ -42,6 +42,14 @@ torch::Tensor Llama::training_step(const Batch& batch) {
   return dynamic_cast<Transformer&>(model()).loss(inputs_of(batch).at(0), label_of(batch));
 }
 
+TensorsByName Llama::from_published(TensorsByName tensors) const {
+  std::erase_if(tensors, [&](const auto& item) {
+    return item.first.ends_with(".rotary_emb.inv_freq") ||
+           (options_.tie_word_embeddings && item.first == "lm_head.weight");
+  });
+  return tensors;
+}
+
 std::optional<double> Llama::flops_per_sample() const {
   const auto d = static_cast<double>(options_.hidden_size), t = static_cast<double>(options_.sequence_length);
   const auto layers = static_cast<double>(options_.num_layers);

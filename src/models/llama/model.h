@@ -14,6 +14,8 @@ class Llama final : public LanguageModel {
   std::vector<InputSpec> input_spec() const override;
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
   torch::Tensor training_step(const Batch& batch) override;
+  // Hugging Face's, in which the rotations' frequencies may be, and the last layer although it is tied.
+  TensorsByName from_published(TensorsByName tensors) const override;
   // As gpt's: 6 a weight and token, and 6 T (T + 1) D a layer for attention.
   std::optional<double> flops_per_sample() const override;
 

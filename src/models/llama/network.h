@@ -13,22 +13,20 @@
 namespace assay::llama {
 
 // The defaults are TinyLlama's, 1.1 billion parameters.
-struct Options {
-  int64_t vocab_size = 32000;
-  int64_t hidden_size = 2048;
-  int64_t num_layers = 22;
-  int64_t num_attention_heads = 32;
+struct Options : TransformerOptions {
+  Options() {
+    vocab_size = 32000;
+    hidden_size = 2048;
+    num_layers = 22;
+    num_attention_heads = 32;
+    ffn_hidden_size = 5632;
+    max_position_embeddings = sequence_length = 2048;
+    hidden_dropout_prob = attention_probs_dropout_prob = 0;
+  }
   int64_t num_key_value_heads = 4;  // each serves num_attention_heads / num_key_value_heads heads
-  int64_t ffn_hidden_size = 5632;
-  int64_t max_position_embeddings = 2048;
-  int64_t sequence_length = 2048;  // tokens of a sample; the export declares it
-  double hidden_dropout_prob = 0;
-  double attention_probs_dropout_prob = 0;
-  double initializer_range = 0.02;  // standard deviation of new weights
   double rms_norm_eps = 1e-5;
   double rope_theta = 10000;
   bool tie_word_embeddings = false;  // the last layer is the table of embeddings
-  Recomputes recomputes = Recomputes::Nothing;
 };
 
 class Transformer final : public Network, public Decoder {
