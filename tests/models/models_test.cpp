@@ -72,6 +72,11 @@ std::vector<std::string> contract_names() {
 class EveryModel : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<Module> make(uint64_t seed = 9) const { return make_seeded(case_.section, seed); }
+  // Model and batches in the type that the contract compares in.
+  void place(Module& module) const { Precision({.dtype = case_.type}).place(module.model()); }
+  Batch batch(Module& module, int64_t step) const {
+    return Precision({.dtype = case_.type}).place(module.pretreating_batch(case_.batch(step)));
+  }
   // The losses of ten steps, as the twin trains.
   std::vector<double> train(Module& module) const {
     Optimizer::Options options;
@@ -82,7 +87,7 @@ class EveryModel : public testing::TestWithParam<std::string> {
     module.model().train();
     std::vector<double> losses;
     for (int64_t i = 0; i < case_.num_batches(); ++i) {
-      const torch::Tensor loss = module.training_step(module.pretreating_batch(case_.batch(i)));
+      const torch::Tensor loss = module.training_step(batch(module, i));
       module.backward(loss);
       optimizer->step({.learning_rate = 0.05});
       optimizer->clear_grad();
@@ -124,8 +129,7 @@ std::set<std::string> only_rounding(const Network& network, const std::map<std::
 
 TEST_P(EveryModel, AgreesWithItsTwin) {
   const auto module = make();
-  const Precision precision({.dtype = case_.type});
-  precision.place(module->model());
+  place(*module);
   std::map<std::string, torch::Tensor> data(case_.data.begin(), case_.data.end());
   for (auto& [name, tensor] : data) tensor = tensor.is_floating_point() ? tensor.to(case_.type) : tensor;
   const TempFolder folder("twin");
@@ -134,12 +138,11 @@ TEST_P(EveryModel, AgreesWithItsTwin) {
   run_peer(case_.twin + ".py", folder.path());
   const auto twin = load_tensors(folder.path() / "twin.safetensors").tensors;
 
-  const auto batch = [&](int64_t i) { return precision.place(module->pretreating_batch(case_.batch(i))); };
   module->model().eval();
-  EXPECT_LT(relative_difference(module->forward(inputs_of(batch(0))).detach(), twin.at("output")), 1e-5);
+  EXPECT_LT(relative_difference(module->forward(inputs_of(batch(*module, 0))).detach(), twin.at("output")), 1e-5);
 
   module->model().train();
-  module->backward(module->training_step(batch(0)));
+  module->backward(module->training_step(batch(*module, 0)));
   const std::set<std::string> zero = only_rounding(module->model(), twin);
   for (const auto& item : module->model().named_parameters()) {
     if (zero.contains(item.key())) continue;
@@ -167,6 +170,7 @@ TEST_P(EveryModel, MatchesItsGoldenLosses) {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   const auto module = make();
+  place(*module);
   const std::vector<double> losses = train(*module);
   at::set_num_threads(threads);
   const Json info = machine_info(/*measure=*/false);
