@@ -7,6 +7,7 @@
 #include "device/cpu.h"
 #include "engine/engine.h"
 #include "engine/record_observer.h"
+#include "nn/transformer_parts.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -16,6 +17,16 @@ namespace {
 Json measured(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
 constexpr double kMilliseconds = 1e3;
+
+// The metric of the case's target; nullopt when the model does not measure it.
+std::optional<double> metric_of(const Job& job, const MetricValues& metrics) {
+  const auto found = metrics.find(job.config().target.metric);
+  return found == metrics.end() ? std::nullopt : std::optional(found->second);
+}
+Json value_of(const std::optional<double>& metric) { return metric ? json_number(*metric) : Json(nullptr); }
+Json converged(const Job& job, const std::optional<double>& metric) {
+  return metric ? Json(job.config().target.reached_by(*metric)) : Json(nullptr);
+}
 
 }  // namespace
 
@@ -33,12 +44,11 @@ void run_evaluate(Job& job) {
   const Evaluation& measured_now = predictions.evaluation;
   write_predictions(job.arguments().output / "predictions.safetensors", predictions.outputs, predictions.labels,
                     job.config().case_name, weights_hash);
-  const auto metric = measured_now.metrics.find(job.config().target.metric);
-  const bool known = metric != measured_now.metrics.end();
+  const std::optional<double> metric = metric_of(job, measured_now.metrics);
   job.write_result({{keys::kE2eTime, job.started().seconds()},
                     {keys::kInitTime, init_s},
-                    {keys::kFinalAccuracy, known ? json_number(metric->second) : Json(nullptr)},
-                    {keys::kConverged, known ? Json(job.config().target.reached_by(metric->second)) : Json(nullptr)},
+                    {keys::kFinalAccuracy, value_of(metric)},
+                    {keys::kConverged, converged(job, metric)},
                     {keys::kTarget, to_json(job.config().target)},
                     {"final_loss", json_number(measured_now.metrics.at("loss"))},
                     {"num_samples", measured_now.num_samples},
@@ -70,7 +80,13 @@ void run_infer(Job& job) {
   const double init_s = job.started().seconds();
   write_event(job.records(), keys::kInitEnd, to_json(predictor.info()));
 
-  const InferenceResult r = run_inference(predictor, *data, job.options().test_iters);
+  std::unique_ptr<Module> judge;
+  {
+    const UndrawnWeights only_the_metrics;
+    judge = job.make_module();
+  }
+  const InferenceResult r = run_inference(predictor, *judge, *data, job.options().test_iters);
+  const std::optional<double> metric = metric_of(job, r.metrics);
   write_predictions(job.arguments().output / "predictions.safetensors", r.outputs, r.labels, job.config().case_name,
                     predictor.info().weights_hash);
   Json latency = {{"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}};
@@ -80,13 +96,13 @@ void run_infer(Job& job) {
                {"p99", percentile(r.latencies_s, 0.99) * kMilliseconds}};
   }
   const double units = static_cast<double>(r.num_samples) * predictor.info().units_per_sample;
-  const std::string accuracy = r.accuracy ? fmt::format("accuracy: {:.4f}, ", *r.accuracy) : "";
-  fmt::print("[infer] {}samples: {}, throughput: {:.0f} {}/s\n", accuracy, r.num_samples, units / r.compute_s,
+  fmt::print("[infer] {}: {}, samples: {}, throughput: {:.0f} {}/s\n", job.config().target.metric,
+             metric ? fmt::format("{:.4f}", *metric) : "not measured", r.num_samples, units / r.compute_s,
              predictor.info().sample_unit);
   job.write_result({{keys::kE2eTime, job.started().seconds()},
                     {keys::kInitTime, init_s},
-                    {keys::kFinalAccuracy, r.accuracy ? Json(*r.accuracy) : Json(nullptr)},
-                    {keys::kConverged, r.accuracy ? Json(job.config().target.reached_by(*r.accuracy)) : Json(nullptr)},
+                    {keys::kFinalAccuracy, value_of(metric)},
+                    {keys::kConverged, converged(job, metric)},
                     {keys::kTarget, to_json(job.config().target)},
                     {"num_samples", r.num_samples},
                     {keys::kThroughputWhole, units / r.whole_s},

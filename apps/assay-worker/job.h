@@ -78,7 +78,7 @@ class Job {
   DeviceRegistry devices_;
 };
 
-// logits [N, K] float32 and labels [N] int64, with the lineage in the metadata.
+// logits [N, ...] float32 and labels [N, ...] int64, with the lineage in the metadata.
 void write_predictions(const std::filesystem::path& path, const torch::Tensor& logits, const torch::Tensor& labels,
                        const std::string& case_name, const std::string& weights_hash);
 

@@ -60,6 +60,14 @@ Predictor::Predictor(const std::filesystem::path& path) : path_(path) {
   module_ = torch::jit::freeze(opened.module);
 }
 
+TensorList Predictor::inputs_from(const Batch& batch) const {
+  if (batch.tensors.size() <= info_.inputs.size()) {
+    throw DataError(fmt::format("a batch has {} tensors, the model wants {} inputs and there must be a label",
+                                batch.tensors.size(), info_.inputs.size()));
+  }
+  return {batch.tensors.begin(), batch.tensors.begin() + static_cast<int64_t>(info_.inputs.size())};
+}
+
 torch::Tensor Predictor::run(const TensorList& inputs) {
   if (inputs.size() != info_.inputs.size()) {
     throw DataError(fmt::format("{} inputs, the model wants {}", inputs.size(), info_.inputs.size()));
@@ -79,36 +87,36 @@ torch::Tensor Predictor::run(const TensorList& inputs) {
   return module_.forward(std::move(values)).toTensor();
 }
 
-InferenceResult run_inference(Predictor& predictor, Loader& data, std::optional<int64_t> max_batches) {
+InferenceResult run_inference(Predictor& predictor, Module& judge, Loader& data, std::optional<int64_t> max_batches) {
   const torch::InferenceMode inference;
   InferenceResult result;
   result.batch_size = data.batch_size();
   data.start(0);
   if (const auto first = data.next()) {
-    for (int i = 0; i < kWarmUpRuns; ++i) predictor.run(inputs_of(*first));
+    for (int i = 0; i < kWarmUpRuns; ++i) predictor.run(predictor.inputs_from(*first));
   }
   const int64_t num_batches = max_batches ? std::min(*max_batches, data.num_batches()) : data.num_batches();
   TensorList outputs;
   TensorList labels;
+  EvalCollector collected;
   const Stopwatch whole;
   data.start(0);
   for (int64_t i = 0; i < num_batches; ++i) {
     const Batch batch = *data.next();
     const Stopwatch watch;
-    outputs.push_back(predictor.run(inputs_of(batch)));
+    outputs.push_back(predictor.run(predictor.inputs_from(batch)));
     const double seconds = watch.seconds();
     result.compute_s += seconds;
     if (batch.num_samples == result.batch_size) result.latencies_s.push_back(seconds);
     labels.push_back(label_of(batch));
-    result.num_samples += batch.num_samples;
+    collected.add(judge.measure_output(outputs.back(), batch));
   }
   result.whole_s = whole.seconds();
   result.outputs = torch::cat(outputs);
   result.labels = torch::cat(labels);
-  if (result.outputs.dim() == 2 && result.labels.dim() == 1 && !result.labels.is_floating_point()) {
-    const double correct = result.outputs.argmax(1).eq(result.labels).sum().item<double>();
-    result.accuracy = correct / static_cast<double>(result.num_samples);
-  }
+  const EvalSums sums = collected.sums();
+  result.num_samples = sums.num_samples;
+  result.metrics = judge.validation_epoch_end(0, sums);
   return result;
 }
 

@@ -105,31 +105,25 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
   const std::unique_ptr<WeightSwap> average = optimizer_->use_average();
   module_.model().eval();
   const int64_t num_batches = max_batches ? std::min(*max_batches, loader.num_batches()) : loader.num_batches();
-  EvalSums sums;
-  std::map<std::string, TensorList> values;
+  EvalCollector collected;
   loader.start(0);
   for (int64_t i = 0; i < num_batches; ++i) {
     const Stopwatch watch;
     const Batch batch = precision_.place(module_.pretreating_batch(*loader.next()));
     const EvalStep step = test ? module_.test_step(batch) : module_.validation_step(batch);
-    const double loss = step.loss.item<double>();
-    sums.loss += loss * static_cast<double>(step.num_samples);
-    sums.num_samples += step.num_samples;
-    for (const auto& [name, value] : step.sums) sums.sums[name] += value;
-    for (const auto& [name, value] : step.values) values[name].push_back(value);
+    collected.add(step);
     if (on_step) on_step(batch, step);
     const EvalLog log{.stage = test ? "test" : "eval",
                       .epoch = state_.epoch,
                       .batch = i + 1,
                       .num_batches = num_batches,
-                      .loss = loss,
+                      .loss = step.loss.item<double>(),
                       .batch_cost_s = watch.seconds()};
     if (log.batch == num_batches || log.batch % options_.logging_freq == 0) {
       test ? module_.test_step_end(log) : module_.validation_step_end(log);
     }
   }
-  for (const auto& [name, parts] : values) sums.values[name] = torch::cat(parts);
-  return sums;
+  return collected.sums();
 }
 
 void Engine::adopt_average() {

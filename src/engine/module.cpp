@@ -51,10 +51,25 @@ void Module::training_step_end(const TrainLog& log) {
       sample_unit(), log.units_per_s, sample_unit(), log.loss_scale, log.learning_rate, log.found_inf));
 }
 
-EvalStep Module::validation_step(const Batch& batch) {
+void EvalCollector::add(const EvalStep& step) {
+  sums_.loss += step.loss.item<double>() * static_cast<double>(step.num_samples);
+  sums_.num_samples += step.num_samples;
+  for (const auto& [name, value] : step.sums) sums_.sums[name] += value;
+  for (const auto& [name, value] : step.values) values_[name].push_back(value);
+}
+
+EvalSums EvalCollector::sums() const {
+  EvalSums all = sums_;
+  for (const auto& [name, parts] : values_) all.values[name] = torch::cat(parts);
+  return all;
+}
+
+EvalStep Module::validation_step(const Batch& batch) { return measure_output(forward(inputs_of(batch)), batch); }
+
+EvalStep Module::measure_output(const torch::Tensor& output, const Batch& batch) {
   EvalStep step;
-  step.output = forward(inputs_of(batch));
-  step.loss = loss_fn_(step.output, label_of(batch));
+  step.output = output;
+  step.loss = loss_fn_(output, label_of(batch));
   step.num_samples = batch.num_samples;
   return step;
 }

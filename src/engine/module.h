@@ -87,6 +87,17 @@ struct EvalSums {
   std::map<std::string, double> sums = {};
   std::map<std::string, torch::Tensor> values = {};  // of all batches, one after the other
 };
+
+// Adds up the steps of one evaluation.
+class EvalCollector {
+ public:
+  void add(const EvalStep& step);
+  EvalSums sums() const;
+
+ private:
+  EvalSums sums_;
+  std::map<std::string, TensorList> values_;
+};
 using MetricValues = std::map<std::string, double>;
 using TensorsByName = std::map<std::string, torch::Tensor>;
 
@@ -118,8 +129,10 @@ class Module {
   virtual torch::Tensor forward(const TensorList& inputs) { return model().forward(inputs); }
   // The last tensor of a batch is the label, the others are inputs.
   virtual torch::Tensor training_step(const Batch& batch);
-  virtual void training_step_end(const TrainLog& log);  // prints FleetX's line
-  virtual EvalStep validation_step(const Batch& batch);
+  virtual void training_step_end(const TrainLog& log);   // prints FleetX's line
+  virtual EvalStep validation_step(const Batch& batch);  // measure_output() of forward()
+  // Loss and sums that an output gives on its batch, whoever computed it: the network, or its export.
+  virtual EvalStep measure_output(const torch::Tensor& output, const Batch& batch);
   virtual void validation_step_end(const EvalLog& log);
   virtual EvalStep test_step(const Batch& batch) { return validation_step(batch); }
   virtual void test_step_end(const EvalLog& log) { validation_step_end(log); }

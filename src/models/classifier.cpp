@@ -10,8 +10,8 @@ LossFunction Classifier::get_loss_fn() {
   };
 }
 
-EvalStep Classifier::validation_step(const Batch& batch) {
-  EvalStep step = Module::validation_step(batch);
+EvalStep Classifier::measure_output(const torch::Tensor& output, const Batch& batch) {
+  EvalStep step = Module::measure_output(output, batch);
   const torch::Tensor correct = step.output.argmax(1).eq(label_of(batch)).sum();
   step.sums["correct"] = static_cast<double>(correct.item<int64_t>());
   return step;

@@ -11,7 +11,7 @@ class Classifier : public Module {
   LossFunction get_loss_fn() override;
   std::string sample_unit() const override { return "images"; }
   // Adds the sum "correct" and, at the end, the metric "accuracy".
-  EvalStep validation_step(const Batch& batch) override;
+  EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums) override;
 };
 

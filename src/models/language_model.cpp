@@ -14,8 +14,8 @@ LossFunction LanguageModel::get_loss_fn() {
   };
 }
 
-EvalStep LanguageModel::validation_step(const Batch& batch) {
-  EvalStep step = Module::validation_step(batch);
+EvalStep LanguageModel::measure_output(const torch::Tensor& output, const Batch& batch) {
+  EvalStep step = Module::measure_output(output, batch);
   const auto num_tokens = static_cast<double>(label_of(batch).ne(kIgnoredLabel).sum().item<int64_t>());
   step.sums["tokens"] = num_tokens;
   step.sums["nats"] = num_tokens > 0 ? step.loss.item<double>() * num_tokens : 0;

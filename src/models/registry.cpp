@@ -9,6 +9,7 @@
 #include "models/glm/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
+#include "models/ocr_det/model.h"
 #include "models/resnet/model.h"
 #include "models/simplenet/model.h"
 #include "nn/transformer_parts.h"
@@ -17,7 +18,8 @@ namespace assay {
 
 const std::vector<ModelEntry>& models() {
   static const std::vector<ModelEntry> kModels = {
-      bert::entry(), deepfm::entry(), glm::entry(), gpt::entry(), llama::entry(), resnet::entry(), simplenet::entry(),
+      bert::entry(),  deepfm::entry(),  glm::entry(),    gpt::entry(),
+      llama::entry(), ocr_det::entry(), resnet::entry(), simplenet::entry(),
   };
   return kModels;
 }

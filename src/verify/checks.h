@@ -5,8 +5,9 @@
 //   {"type": "target", "records": FILE, "key": KEY, "goal": "maximize"|"minimize", "value": X}
 //       KEY of the last result in FILE reaches X
 //   {"type": "same_predictions", "measured": FILE, "baseline": FILE, "tensor": NAME, "max_diff2": X, "min_top1": Y}
-//       two safetensors files hold the same predictions: diff2 at most X, the same top class in at least a share Y of
-//       rows
+//       two safetensors files hold the same predictions: diff2 at most X. Where the baseline's labels have the tensor's
+//       shape without its last extent, that extent is the classes, and at least a share Y of rows has the same top
+//       class
 //   {"type": "same_result", "measured": FILE, "baseline": FILE, "key": KEY, "max_relative": X}
 //       KEY of the last results differs by at most X, relative to the baseline
 //   {"type": "same_weights", "records": [FILE, ...]}

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "data/dataset.h"
+#include "data/text_targets.h"
 #include "engine/module.h"
 
 namespace assay {
@@ -18,6 +19,9 @@ struct ContractCase {
   std::string twin;                                              // tests/peers/TWIN.py
   Json section;                                                  // Model, with its name
   std::vector<std::pair<std::string, torch::Tensor>> data = {};  // [S, B, ...] each, S training batches; inputs first
+  // What model and twin compare their numbers in. A deep network blows the rounding of float32 up beyond what the test
+  // allows; in float64 nothing but the order of sums differs.
+  torch::ScalarType type = torch::kFloat;
 
   Batch batch(int64_t step) const {
     Batch made{{}, data.at(0).second.size(1)};
@@ -128,6 +132,49 @@ inline ContractCase simplenet_relu_contract() {
   ContractCase c{"simplenet_relu", {{"name", "simplenet"}, {"image_size", 36}, {"activation", "relu"}}};
   torch::manual_seed(5);
   c.data = {{"image", torch::randn({10, 16, 36})}, {"label", torch::randint(10, {10, 16})}};
+  return c;
+}
+
+// Pictures of noise with one text each, and an ignored one in some.
+inline ContractCase ocr_det_contract() {
+  constexpr int64_t kSteps = 10, kBatch = 4, kSize = 96, kMaxTexts = 3;
+  ContractCase c{
+      "ocr_det",
+      {{"name", "ocr_det"}, {"scale", 0.35}, {"use_se", true}, {"neck_channels", 32}, {"image_size", kSize}}};
+  c.type = torch::kDouble;
+  torch::manual_seed(5);
+  const std::vector<int64_t> maps = {kSteps, kBatch, kSize, kSize};
+  c.data = {{"image", torch::randn({kSteps, kBatch, 3, kSize, kSize})},
+            {"shrink_map", torch::empty(maps)},
+            {"shrink_mask", torch::empty(maps)},
+            {"threshold_map", torch::empty(maps)},
+            {"threshold_mask", torch::empty(maps)},
+            {"outlines", torch::zeros({kSteps, kBatch, kMaxTexts, 4, 2})},
+            {"states", torch::full({kSteps, kBatch, kMaxTexts}, -1)}};
+  for (int64_t i = 0; i < kSteps * kBatch; ++i) {
+    const auto outline = [](double x, double y, double width, double height, bool ignored) {
+      return TextOutline{.points = {{x, y}, {x + width, y}, {x + width, y + height}, {x, y + height}},
+                         .ignored = ignored};
+    };
+    const auto shift = static_cast<double>(i % 7);
+    std::vector<TextOutline> texts = {outline(8 + 5 * shift, 12 + 3 * shift, 40 - shift, 20, false)};
+    if (i % 3 == 0) texts.push_back(outline(4, 70, 60, 20, true));
+    const TextTargets targets = make_text_targets(texts, {.height = kSize, .width = kSize});
+    const std::vector<float>* made[] = {&targets.shrink_map, &targets.shrink_mask, &targets.threshold_map,
+                                        &targets.threshold_mask};
+    const int64_t step = i / kBatch, sample = i % kBatch;
+    for (size_t m = 0; m < 4; ++m) {
+      c.data[m + 1].second[step][sample].copy_(torch::tensor(*made[m]).view({kSize, kSize}));
+    }
+    for (int64_t k = 0; k < static_cast<int64_t>(texts.size()); ++k) {
+      const TextOutline& text = texts[static_cast<size_t>(k)];
+      c.data[6].second[step][sample][k] = text.ignored ? 0 : 1;
+      for (int64_t p = 0; p < 4; ++p) {
+        c.data[5].second[step][sample][k][p][0] = text.points[static_cast<size_t>(p)].x;
+        c.data[5].second[step][sample][k][p][1] = text.points[static_cast<size_t>(p)].y;
+      }
+    }
+  }
   return c;
 }
 

@@ -43,9 +43,17 @@ class ChecksTest : public ::testing::Test {
     writer.write(record);
   }
   void write_predictions(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t columns) {
+    write_predictions(name, values, {rows, columns}, {rows});
+  }
+  void write_predictions(const std::string& name, const std::vector<float>& values, const std::vector<int64_t>& shape,
+                         const std::vector<int64_t>& label_shape) {
+    int64_t num_labels = 1;
+    for (const int64_t extent : label_shape) num_labels *= extent;
+    const std::vector<int64_t> labels(static_cast<size_t>(num_labels), 0);
     write_safetensors(
         folder_.path() / name,
-        {{"logits", "F32", {rows, columns}, reinterpret_cast<const std::byte*>(values.data()), values.size() * 4}});
+        {{"logits", "F32", shape, reinterpret_cast<const std::byte*>(values.data()), values.size() * 4},
+         {"labels", "I64", label_shape, reinterpret_cast<const std::byte*>(labels.data()), labels.size() * 8}});
   }
   Verdict check(const Json& spec) { return run_check(spec, folder_.path()); }
   TempFolder folder_;
@@ -117,6 +125,23 @@ TEST_F(ChecksTest, SamePredictions) {
   EXPECT_EQ(check(kPredictions).outcome, Outcome::Invalid) << "nothing compared is not a pass";
   std::ofstream(folder_.path() / "a") << "garbage";
   EXPECT_EQ(check(kPredictions).outcome, Outcome::Invalid);
+}
+
+TEST_F(ChecksTest, PredictionsThatAreNoClassesAreComparedByElement) {
+  const std::vector<float> map = {0.9f, 0.1f, 0.2f, 0.8f};
+  const std::vector<float> near = {0.9f, 0.1f, 0.8f, 0.79999f};  // another top element in the second row
+  write_predictions("b", map, {1, 1, 2, 2}, {1, 5});
+  write_predictions("a", map, {1, 1, 2, 2}, {1, 5});
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Pass);
+  EXPECT_EQ(check(kPredictions).figures["top1_agreement"], nullptr);
+  EXPECT_EQ(check(kPredictions).reason, "relative difference 0.0e+00 (limit 1e-04)");
+  write_predictions("a", near, {1, 1, 2, 2}, {1, 5});
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Fail);
+  // Two tokens, each with a choice of two.
+  write_predictions("b", {0.9f, 0.1f, 0.49999f, 0.5f}, {1, 2, 2}, {1, 2});
+  write_predictions("a", {0.9f, 0.1f, 0.5f, 0.49999f}, {1, 2, 2}, {1, 2});
+  EXPECT_EQ(check(kPredictions).outcome, Outcome::Fail) << "nearly equal, but another class";
+  EXPECT_EQ(check(kPredictions).figures["top1_agreement"], 0.5);
 }
 
 TEST_F(ChecksTest, SameResultUsesTheAbsoluteDifference) {

@@ -75,20 +75,25 @@ torch::Tensor Bert::training_step(const Batch& batch) {
 
 EvalStep Bert::validation_step(const Batch& batch) {
   const Encoder::Answers answers = dynamic_cast<Encoder&>(model()).answers(sequences_of(batch));
-  const torch::Tensor& masked = batch.tensors[3];
   const torch::Tensor& next = batch.tensors[4];
-  const torch::Tensor language_loss = loss_fn()(answers.language, masked);
   const torch::Tensor next_loss = torch::nn::functional::cross_entropy(answers.next, next);
-  const double num_masked = sum_of(masked.ne(kIgnoredLabel));
-  EvalStep step;
-  step.loss = language_loss + next_loss;
-  step.output = answers.language;
-  step.num_samples = batch.num_samples;
-  step.sums["masked"] = num_masked;
-  step.sums["language_nats"] = num_masked > 0 ? language_loss.item<double>() * num_masked : 0;
-  step.sums["language_correct"] = sum_of(answers.language.argmax(-1).eq(masked));
+  EvalStep step = measure_output(answers.language, batch);
+  step.loss = step.loss + next_loss;
   step.sums["next_nats"] = next_loss.item<double>() * static_cast<double>(batch.num_samples);
   step.sums["next_correct"] = sum_of(answers.next.argmax(1).eq(next));
+  return step;
+}
+
+EvalStep Bert::measure_output(const torch::Tensor& output, const Batch& batch) {
+  const torch::Tensor& masked = batch.tensors[3];
+  const double num_masked = sum_of(masked.ne(kIgnoredLabel));
+  EvalStep step;
+  step.loss = loss_fn()(output, masked);
+  step.output = output;
+  step.num_samples = batch.num_samples;
+  step.sums["masked"] = num_masked;
+  step.sums["language_nats"] = num_masked > 0 ? step.loss.item<double>() * num_masked : 0;
+  step.sums["language_correct"] = sum_of(output.argmax(-1).eq(masked));
   return step;
 }
 
@@ -96,12 +101,14 @@ MetricValues Bert::validation_epoch_end(int64_t, const EvalSums& sums) {
   const auto num_samples = static_cast<double>(sums.num_samples);
   const double masked = sums.sums.at("masked");
   const double language_loss = sums.sums.at("language_nats") / masked;
-  const double next_loss = sums.sums.at("next_nats") / num_samples;
-  return {{"loss", language_loss + next_loss},
-          {"language_loss", language_loss},
-          {"language_accuracy", sums.sums.at("language_correct") / masked},
-          {"next_loss", next_loss},
-          {"next_accuracy", sums.sums.at("next_correct") / num_samples}};
+  MetricValues metrics = {{"loss", language_loss},
+                          {"language_loss", language_loss},
+                          {"language_accuracy", sums.sums.at("language_correct") / masked}};
+  if (!sums.sums.contains("next_nats")) return metrics;
+  metrics["next_loss"] = sums.sums.at("next_nats") / num_samples;
+  metrics["next_accuracy"] = sums.sums.at("next_correct") / num_samples;
+  metrics["loss"] += metrics["next_loss"];
+  return metrics;
 }
 
 TensorsByName Bert::from_published(TensorsByName tensors) const { return published_encoder(tensors); }

@@ -21,8 +21,10 @@ class Bert final : public Module {
   torch::Tensor training_step(const Batch& batch) override;
   TensorsByName from_published(TensorsByName tensors) const override;
   EvalStep validation_step(const Batch& batch) override;
+  // Of the language head alone, which is all that an export has.
+  EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   // "loss" is the sum of "language_loss", a masked token, and "next_loss", a sample; each has its accuracy:
-  // "language_accuracy" and "next_accuracy".
+  // "language_accuracy" and "next_accuracy". Without the second head it is the first part alone.
   MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums) override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, in the language head
   // a weight and masked token (15 %, BERT's share), and 12 T^2 D a layer for attention.

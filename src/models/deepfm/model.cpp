@@ -124,8 +124,8 @@ std::vector<InputSpec> DeepFm::input_spec() const {
   return inputs;
 }
 
-EvalStep DeepFm::validation_step(const Batch& batch) {
-  EvalStep step = Module::validation_step(batch);
+EvalStep DeepFm::measure_output(const torch::Tensor& output, const Batch& batch) {
+  EvalStep step = Module::measure_output(output, batch);
   const torch::Tensor liked = label_of(batch).gt(0.5);
   step.sums["correct"] = step.output.gt(0).eq(liked).sum().item<double>();
   step.values["score"] = step.output;

@@ -27,7 +27,7 @@ class DeepFm final : public Module {
   std::shared_ptr<Network> get_model() override;
   LossFunction get_loss_fn() override;  // binary cross entropy of logits [B] and labels [B], which are 0 or 1
   std::vector<InputSpec> input_spec() const override;
-  EvalStep validation_step(const Batch& batch) override;
+  EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   // "auc" over all samples of the evaluation (auc.h), NaN when their labels are all the same; "accuracy" at probability
   // 0.5; "loss" is what others call logloss, and is there by that name too.
   MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums) override;

@@ -34,8 +34,8 @@ torch::Tensor Glm::training_step(const Batch& batch) {
                                                   batch.tensors[3]);
 }
 
-EvalStep Glm::validation_step(const Batch& batch) {
-  EvalStep step = LanguageModel::validation_step(batch);
+EvalStep Glm::measure_output(const torch::Tensor& output, const Batch& batch) {
+  EvalStep step = LanguageModel::measure_output(output, batch);
   const BlankTokens blanks(options_.vocab_size);
   const torch::Tensor& labels = label_of(batch);
   const torch::Tensor spans = labels.masked_fill(labels.eq(blanks.end), kIgnoredLabel);
