@@ -153,9 +153,11 @@ size_t block_size(size_t num_bytes) {
 
 void install_caching_allocator() {
   if (g_installed.exchange(true)) return;
+#if !defined(__SANITIZE_ADDRESS__)  // which has its own allocator, without settings
   const bool accepted = ::mallopt(M_MMAP_THRESHOLD, kLargestKeptBlock) && ::mallopt(M_TRIM_THRESHOLD, kKeepBytes) &&
                         ::mallopt(M_TOP_PAD, 64 << 20);
   ASSAY_CHECK(accepted, "the C library refused a setting of its allocator");
+#endif
   static CachingAllocator allocator;
   c10::SetCPUAllocator(&allocator, /*priority=*/100);
 }

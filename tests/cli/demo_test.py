@@ -6,13 +6,14 @@ import subprocess
 import unittest
 import xml.etree.ElementTree as xml
 
-from support import ASSAY, CliTest, json_lines
+from support import ASSAY, SLOWER, CliTest, json_lines
 
 # A short training: the way is the same, only the target is lower.
 SHORT = ["--case", "simplenet", "--set", "Engine.num_train_epochs=1", "--set", "target.value=0.7"]
 
 
 class Demo(CliTest):
+    @unittest.skipIf(SLOWER > 1, "too slow with sanitizers; the other tests go the same way with fewer pictures")
     def test_the_default_demo_passes(self):
         done = self.assay("demo", timeout=2000)  # a minute when it has the machine for itself
         self.assertIn("Pass", done.stdout)

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from support import CliTest, json_lines, processes_with
+from support import SLOWER, CliTest, json_lines, processes_with
 
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
@@ -117,7 +117,8 @@ class Records(CliTest):
             self.assertGreater(result[key], 0, key)
         self.assertLess(result["pure_compute_time"], result["raw_train_time"] + 1e-6)
         self.assertLessEqual(result["raw_train_time"], result["e2e_time"])
-        self.assertTrue(0 < result["mfu"] < 1, result["mfu"])  # against the measured peak of the processor
+        # Against the measured peak of the processor, by a loop that a build with sanitizers does not optimise.
+        self.assertTrue(0 < result["mfu"] < SLOWER, result["mfu"])
         self.assertIsNone(result["energy_joules"])
         self.assertIs(result["converged"], False)
         self.assertEqual(result["steps"], 20)

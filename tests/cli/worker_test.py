@@ -9,6 +9,7 @@ import signal
 import tempfile
 import time
 
+from support import SLOWER
 from worker_support import FASHION, SOURCE, WORKER, WorkerTest, case, write_idx
 import subprocess
 import tensor_file
@@ -45,7 +46,8 @@ class Chain(WorkerTest):
         self.assertGreater(result["raw_train_time"], result["no_eval_time"])
         self.assertGreater(result["no_eval_time"], result["pure_compute_time"])
         self.assertEqual((result["steps"], result["num_samples"], result["unit"]), (12, 384, "images/s"))
-        self.assertTrue(0 < result["mfu"] < 1, result["mfu"])  # against the measured peak of the processor
+        # Against the measured peak of the processor, by a loop that a build with sanitizers does not optimise.
+        self.assertTrue(0 < result["mfu"] < SLOWER, result["mfu"])
         self.assertIsNone(result["energy_joules"])
         self.assertFalse(result["converged"])
         events = [r["name"] for r in self.records(self.path("train")) if r["type"] == "event"]
@@ -340,6 +342,7 @@ class Failures(WorkerTest):
         self.assertEqual(len(err.strip().splitlines()), 1, err)
         self.assertIn("checkpoints", err)
 
+    @unittest.skipIf(SLOWER > 1, "the address sanitizer does not start with a limited address space")
     def test_out_of_memory(self):
         config = case("simplenet", **SHORT)
         config["config"]["Model"]["image_size"] = 16384  # five matrices of 1 GB, and their gradients
