@@ -133,8 +133,10 @@ void convolution_rows() {
   const auto channels_last = [](const torch::Tensor& x) { return x.contiguous(torch::MemoryFormat::ChannelsLast); };
   for (const ConvolutionShape& s :
        {ConvolutionShape{64, 64, 56, 3, 1}, ConvolutionShape{128, 128, 28, 3, 1}, ConvolutionShape{256, 256, 14, 3, 1},
-        ConvolutionShape{64, 256, 56, 1, 1}, ConvolutionShape{512, 128, 28, 1, 1},
-        ConvolutionShape{1024, 256, 14, 1, 1}, ConvolutionShape{256, 512, 56, 1, 2}}) {
+        ConvolutionShape{128, 128, 56, 3, 2}, ConvolutionShape{256, 256, 28, 3, 2},
+        ConvolutionShape{512, 512, 14, 3, 2}, ConvolutionShape{512, 512, 7, 3, 1}, ConvolutionShape{64, 256, 56, 1, 1},
+        ConvolutionShape{512, 128, 28, 1, 1}, ConvolutionShape{1024, 256, 14, 1, 1},
+        ConvolutionShape{256, 512, 56, 1, 2}}) {
     torch::nn::Conv2d conv(
         torch::nn::Conv2dOptions(s.in, s.out, s.kernel).stride(s.stride).padding(s.kernel / 2).bias(false));
     row(

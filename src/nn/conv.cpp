@@ -8,6 +8,7 @@
 #include "nn/fused.h"
 #include "nn/linear.h"
 #include "nn/norm_core.h"
+#include "nn/patches.h"
 #include "nn/winograd.h"
 
 namespace assay {
@@ -78,9 +79,15 @@ bool winograd_pays(const torch::Tensor& x, const torch::Tensor& weight) {
   return x.size(2) >= 12 && x.size(3) >= 12 && weight.size(0) >= 32 && weight.size(1) >= 32;
 }
 
+// With fewer channels than this a patch is made of small pieces, and libtorch's direct ways are as fast.
+bool patches_pay(const torch::Tensor& weight) { return weight.size(0) >= 64 && weight.size(1) >= 64; }
+
+// A weight [out, in, K, K] in channels-last memory as what patches are multiplied with, [out, K K in].
+torch::Tensor patch_matrix(const torch::Tensor& weight) { return weight.permute({0, 2, 3, 1}).flatten(1); }
+
 // A convolution without autograd: plain, and in channels-last memory.
 struct Convolution {
-  enum class Algorithm { Product, Winograd, Libtorch };
+  enum class Algorithm { Product, Winograd, Patches, Libtorch };
   Algorithm algorithm;
   int64_t stride;
 
@@ -95,6 +102,9 @@ struct Convolution {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& weight) const {
     if (algorithm == Algorithm::Winograd) return winograd_forward(x, weight);
     if (algorithm == Algorithm::Libtorch) return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
+    if (algorithm == Algorithm::Patches) {
+      return image_of(linear(take_patches(x, patches_of(weight)), patch_matrix(weight), WeightLayout::OutIn));
+    }
     return image_of(linear(pixels_of(take_pixels(x, stride)), weight.flatten(1), WeightLayout::OutIn));
   }
   struct Gradients {
@@ -112,11 +122,22 @@ struct Convolution {
       return {dx, dw};
     }
     Gradients g;
-    const torch::Tensor pixels = pixels_of(dy), matrix = weight.flatten(1);
+    const torch::Tensor pixels = pixels_of(dy);
+    if (algorithm == Algorithm::Patches) {
+      const PatchShape shape = patches_of(weight);
+      const torch::Tensor dw = weight_gradient(pixels, take_patches(x, shape), WeightLayout::OutIn);
+      g.weight = dw.view({weight.size(0), weight.size(2), weight.size(3), weight.size(1)}).permute({0, 3, 1, 2});
+      if (needs_x) g.x = sum_patches(linear(pixels, patch_matrix(weight), WeightLayout::InOut), x, shape);
+      return g;
+    }
+    const torch::Tensor matrix = weight.flatten(1);
     g.weight = weight_gradient(pixels, pixels_of(take_pixels(x, stride)), WeightLayout::OutIn).view_as(weight);
     if (needs_x) g.x = put_pixels(image_of(linear(pixels, matrix, WeightLayout::InOut)), x, stride);
     return g;
   }
+
+ private:
+  PatchShape patches_of(const torch::Tensor& weight) const { return {.kernel = weight.size(2), .stride = stride}; }
 };
 
 // Nothing when libtorch has to see the operator, or the options are other ones than those of the algorithms.
@@ -131,6 +152,8 @@ c10::optional<Convolution> convolution_of(const torch::nn::Conv2dImpl& conv, con
   if (kernel == 1) result.algorithm = Convolution::Algorithm::Product;
   if (kernel == 3 && result.stride == 1 && winograd_pays(x, weight)) {
     result.algorithm = Convolution::Algorithm::Winograd;
+  } else if (kernel == 3 && patches_pay(weight)) {
+    result.algorithm = Convolution::Algorithm::Patches;
   }
   return result;
 }

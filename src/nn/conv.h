@@ -1,5 +1,5 @@
 // Convolutions by the algorithm that is fastest for their shape: 1x1 as a matrix product, 3x3 of stride 1 by Winograd's
-// minimal filtering, others by libtorch.
+// minimal filtering, other 3x3 with many channels as a matrix product with patches, the rest by libtorch.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fused_check.h"
+#include "nn/patches.h"
 #include "nn/winograd.h"
 
 namespace assay {
@@ -55,6 +56,9 @@ TEST(Convolve, EqualsLibtorchs) {
   for (const Shape& s :
        {// Winograd: whole and ragged tiles, channels that fill vectors and do not, one and many chunks.
         Shape{2, 32, 32, 12, 12, 3, 1}, Shape{3, 33, 35, 13, 18, 3, 1}, Shape{1, 64, 32, 56, 40, 3, 1},
+        // Patches: strides that fit the image and do not, smaller than the kernel too.
+        Shape{2, 64, 64, 12, 12, 3, 2}, Shape{2, 65, 70, 9, 14, 3, 2}, Shape{2, 64, 64, 7, 7, 3, 1},
+        Shape{1, 64, 64, 8, 7, 3, 3}, Shape{3, 64, 64, 1, 2, 3, 1},
         // Products, with every pixel, every second and every third one, of even and odd sizes.
         Shape{2, 5, 7, 6, 4, 1, 1}, Shape{2, 33, 16, 7, 9, 1, 2}, Shape{1, 8, 24, 10, 11, 1, 3}}) {
     expect_same_pass(convolve_with(s, "Convolve"), plain_with(s), inputs_of(s), name_of(s));
@@ -115,6 +119,20 @@ TEST(Convolve, GradientsAgreeWithFiniteDifferences) {
   differences(numbers({2, 3, 6, 5}), numbers({2, 3, 3, 3}));
 }
 
+// Both are linear, so that is what makes one the gradient of the other.
+TEST(Patches, SumsAreTheTransposeOfTaking) {
+  torch::manual_seed(56);
+  for (const Shape& s : {Shape{2, 3, 0, 6, 5, 3, 1}, Shape{2, 4, 0, 7, 8, 3, 2}, Shape{1, 2, 0, 9, 9, 5, 3},
+                         Shape{1, 2, 0, 1, 2, 3, 2}}) {
+    const PatchShape shape{.kernel = s.kernel, .stride = s.stride};
+    const torch::Tensor x = numbers({s.batch, s.in, s.height, s.width});
+    const torch::Tensor taken = take_patches(x, shape), others = torch::randn_like(taken);
+    const auto there = (taken * others).sum().item<double>();
+    EXPECT_NEAR((x * sum_patches(others, x, shape)).sum().item<double>(), there, 1e-10) << name_of(s);
+    EXPECT_EQ(taken.eq(0).all().item<bool>(), false);
+  }
+}
+
 TEST(Convolve, DoesNotDependOnTheNumberOfThreads) {
   torch::manual_seed(54);
   for (const Shape& s : {Shape{4, 48, 32, 20, 20, 3, 1}, Shape{4, 32, 64, 20, 20, 1, 2}}) {
@@ -124,8 +142,8 @@ TEST(Convolve, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(NormReluConvolve, EqualsItsParts) {
   torch::manual_seed(55);
-  for (const Shape& s :
-       {Shape{2, 32, 40, 14, 14, 3, 1}, Shape{2, 16, 24, 14, 14, 3, 2}, Shape{2, 16, 24, 9, 9, 1, 1}}) {
+  for (const Shape& s : {Shape{2, 32, 40, 14, 14, 3, 1}, Shape{2, 16, 24, 14, 14, 3, 2}, Shape{2, 64, 72, 14, 14, 3, 2},
+                         Shape{2, 16, 24, 9, 9, 1, 1}}) {
     const torch::Tensor scale = torch::rand({s.in}, torch::kDouble) + 0.5, shift = torch::randn({s.in}, torch::kDouble);
     torch::Tensor statistics[2];
     const auto with = [&](bool fused) {
