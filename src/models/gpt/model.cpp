@@ -13,17 +13,6 @@ Options read_options(Reader& section) {
 
 std::shared_ptr<Network> Gpt::get_model() { return std::make_shared<Transformer>(options_); }
 
-std::vector<InputSpec> Gpt::input_spec() const {
-  return {{.name = "tokens",
-           .dtype = torch::kLong,
-           .shape = {-1, options_.sequence_length},
-           .num_values = options_.vocab_size}};
-}
-
-torch::Tensor Gpt::training_step(const Batch& batch) {
-  return dynamic_cast<Transformer&>(model()).loss(inputs_of(batch).at(0), label_of(batch));
-}
-
 TensorsByName Gpt::from_published(TensorsByName tensors) const {
   TensorsByName ours;
   for (auto& [name, tensor] : tensors) {

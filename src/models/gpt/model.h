@@ -2,18 +2,15 @@
 #pragma once
 
 #include "models/gpt/network.h"
-#include "models/language_model.h"
+#include "models/next_token_model.h"
 #include "models/registry.h"
 
 namespace assay::gpt {
 
-class Gpt final : public LanguageModel {
+class Gpt final : public NextTokenModel {
  public:
-  explicit Gpt(const Options& options) : options_(options) {}
+  explicit Gpt(const Options& options) : NextTokenModel(options), options_(options) {}
   std::shared_ptr<Network> get_model() override;
-  std::vector<InputSpec> input_spec() const override;
-  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
-  torch::Tensor training_step(const Batch& batch) override;
   // Hugging Face's: with or without the leading "transformer.", attention's masks and the tied last layer among them.
   TensorsByName from_published(TensorsByName tensors) const override;
   // Floating-point operations of forward and backward pass for one sequence: 6 a weight and token, 6 T (T + 1) D a

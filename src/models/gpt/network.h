@@ -5,8 +5,7 @@
 
 #include <optional>
 
-#include "engine/module.h"
-#include "models/decoder.h"
+#include "models/next_token_network.h"
 #include "models/pre_norm_blocks.h"
 #include "models/transformer_options.h"
 
@@ -14,14 +13,13 @@ namespace assay::gpt {
 
 using Options = TransformerOptions;
 
-class Transformer final : public Network, public Decoder {
+class Transformer final : public NextTokenNetwork {
  public:
   // Draws weights as GPT-2 does: normal; those that add to the residual stream smaller by sqrt(2 num_layers).
   explicit Transformer(const Options& options);
   // {tokens [B, T] int64} -> logits [B, T, V]
   torch::Tensor forward(const TensorList& inputs) override;
-  // The mean cross entropy of labels [B, T]; -100 does not count. Logits are not kept.
-  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels);
+  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels) override;
   KvCache make_cache(int64_t batch) const override;
   torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 

@@ -31,17 +31,6 @@ Options read_options(Reader& section) {
 
 std::shared_ptr<Network> Llama::get_model() { return std::make_shared<Transformer>(options_); }
 
-std::vector<InputSpec> Llama::input_spec() const {
-  return {{.name = "tokens",
-           .dtype = torch::kLong,
-           .shape = {-1, options_.sequence_length},
-           .num_values = options_.vocab_size}};
-}
-
-torch::Tensor Llama::training_step(const Batch& batch) {
-  return dynamic_cast<Transformer&>(model()).loss(inputs_of(batch).at(0), label_of(batch));
-}
-
 TensorsByName Llama::from_published(TensorsByName tensors) const {
   std::erase_if(tensors, [&](const auto& item) {
     return item.first.ends_with(".rotary_emb.inv_freq") ||

@@ -1,19 +1,16 @@
 // Llama as a language model: the loss of the next token.
 #pragma once
 
-#include "models/language_model.h"
 #include "models/llama/network.h"
+#include "models/next_token_model.h"
 #include "models/registry.h"
 
 namespace assay::llama {
 
-class Llama final : public LanguageModel {
+class Llama final : public NextTokenModel {
  public:
-  explicit Llama(const Options& options) : options_(options) {}
+  explicit Llama(const Options& options) : NextTokenModel(options), options_(options) {}
   std::shared_ptr<Network> get_model() override;
-  std::vector<InputSpec> input_spec() const override;
-  double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
-  torch::Tensor training_step(const Batch& batch) override;
   // Hugging Face's, in which the rotations' frequencies may be, and the last layer although it is tied.
   TensorsByName from_published(TensorsByName tensors) const override;
   // As gpt's: 6 a weight and token, and 6 T (T + 1) D a layer for attention.

@@ -4,8 +4,7 @@
 // Shapes: B batch, T sequence, D hidden_size, V vocab_size.
 #pragma once
 
-#include "engine/module.h"
-#include "models/decoder.h"
+#include "models/next_token_network.h"
 #include "models/transformer_options.h"
 #include "nn/rotary.h"
 #include "nn/transformer_parts.h"
@@ -29,13 +28,12 @@ struct Options : TransformerOptions {
   bool tie_word_embeddings = false;  // the last layer is the table of embeddings
 };
 
-class Transformer final : public Network, public Decoder {
+class Transformer final : public NextTokenNetwork {
  public:
   explicit Transformer(const Options& options);
   // {tokens [B, T] int64} -> logits [B, T, V]
   torch::Tensor forward(const TensorList& inputs) override;
-  // The mean cross entropy of labels [B, T]; -100 does not count. Logits are not kept.
-  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels);
+  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels) override;
   KvCache make_cache(int64_t batch) const override;
   torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 
