@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "models/bert/model.h"
+#include "models/deepfm/model.h"
 #include "models/glm/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
+#include "models/ocr_det/model.h"
 #include "models/resnet/model.h"
 #include "models/resnet/standard.h"
 #include "models/simplenet/model.h"
@@ -61,6 +63,10 @@ const std::vector<BenchModel>& all() {
       {"resnet", optimizer("AdamW", 0.02), 1e-3, [] { return std::make_unique<resnet::ResNet>(resnet::Options{}); }},
       {"resnet50", optimizer("Momentum", 1e-4), 1e-4,
        [] { return std::make_unique<resnet::StandardResNet>(resnet::StandardOptions{}); }},
+      {"ocr_det", optimizer("AdamW", 0.02), 1e-3,
+       [] { return std::make_unique<ocr_det::TextDetection>(ocr_det::Options{}, ocr_det::BoxOptions{}); }},
+      {"deepfm", optimizer("Adam", 0), 1e-3,
+       [] { return std::make_unique<deepfm::DeepFm>(deepfm::Options{.dropout = 0}); }},
       {"gpt124m", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<gpt::Gpt>(gpt124m(1024)); }},
       {"gpt124m-short", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<gpt::Gpt>(gpt124m(256)); }},
       {"bert_base", optimizer("AdamW", 0.02), 1e-4, [] { return std::make_unique<bert::Bert>(bert_base()); }},

@@ -10,9 +10,11 @@ import torch.nn.functional as functional
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/peers"))
 from bert import Bert, pretraining_loss  # noqa: E402
+from deepfm import DeepFm, click_loss  # noqa: E402
 from glm import Glm, infilling_loss  # noqa: E402
 from gpt import Gpt, language_loss  # noqa: E402
 from llama import Llama  # noqa: E402
+from ocr_det import Detector, loss_of as detection_loss  # noqa: E402
 from resnet import ResNet as SmallResNet  # noqa: E402
 from resnet50 import ResNet  # noqa: E402
 from simplenet import SimpleNet  # noqa: E402
@@ -50,21 +52,38 @@ class Model:
         self.batch, self.image, self.flops, self.steps, self.warm_up = batch, image, flops, steps, warm_up
 
 
-def adam(parameters):
-    return torch.optim.Adam(parameters, lr=1e-3, foreach=False)
+def adam(network):
+    return torch.optim.Adam(network.parameters(), lr=1e-3, foreach=False)
 
 
-def adamw(parameters):
-    return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.02, foreach=False)
+def adamw(network):
+    return torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.02, foreach=False)
 
 
-def momentum(parameters):
-    return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9, weight_decay=1e-4, foreach=False)
+def momentum(network):
+    return torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4, foreach=False)
 
 
-def adamw_no_decay(parameters):
+class SparseAndDense:
+    """Adam that updates the rows of embeddings which the batch has, and everything of the other layers."""
+
+    def __init__(self, network):
+        tables = [layer.weight for layer in network.modules() if isinstance(layer, torch.nn.Embedding)]
+        others = [p for p in network.parameters() if all(p is not table for table in tables)]
+        self.parts = [torch.optim.SparseAdam(tables, lr=1e-3), torch.optim.Adam(others, lr=1e-3, foreach=False)]
+
+    def zero_grad(self, set_to_none):
+        for part in self.parts:
+            part.zero_grad(set_to_none=set_to_none)
+
+    def step(self):
+        for part in self.parts:
+            part.step()
+
+
+def adamw_no_decay(network):
     """Biases and normalisations do not decay, as usual for transformers."""
-    parameters = list(parameters)
+    parameters = list(network.parameters())
     groups = [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.02},
               {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=1e-4, foreach=False)
@@ -104,6 +123,29 @@ def blanks(vocabulary, length):
     return make
 
 
+def clicks(fields):
+    """A random value of every field, and whether it was clicked."""
+    def make(count):
+        return [torch.randint(size, (count,)) for size in fields] + [torch.randint(2, (count,)).float()]
+    return make
+
+
+def pictures_of_text(size):
+    """Noise with one text each, the maps of what is to be found, and no outlines: those are for evaluation."""
+    def make(count):
+        maps = torch.zeros(4, count, size, size)
+        _, shrink_mask, threshold_map, threshold_mask = maps
+        shrink_mask.fill_(1)
+        threshold_map.fill_(0.3)
+        for row in range(count):
+            top = size // 8 + row % 4 * size // 8
+            maps[0, row, top + 10:top + 30, 50:size // 2] = 1
+            threshold_map[row, top:top + 10, 40:size // 2 + 10] = 0.7
+            threshold_mask[row, top:top + 40, 40:size // 2 + 10] = 1
+        return [torch.randn(count, 3, size, size), *maps, torch.zeros(count, 1, 4, 2), torch.full((count, 1), -1)]
+    return make
+
+
 def gpt_flops(length):
     """As gpt::Gpt::flops_per_sample: only the half of attention that is causal counts."""
     return 6 * (12 * 12 * 768**2 + 768 * 50257) * length + 12 * 6 * length * (length + 1) * 768
@@ -119,6 +161,11 @@ MODELS = {
     "resnet": Model(SmallResNet, fashion, classify, adamw, batch=128, image=True, tolerance=5e-2),
     # 4.089e9 multiply-adds forward at 224x224, the published count of this architecture.
     "resnet50": Model(ResNet, large_images, classify, momentum, batch=8, image=True, flops=6 * 4.089e9, steps=5, warm_up=2, tolerance=5e-2),
+    "ocr_det": Model(lambda: Detector(0.5, use_se=False, neck=96), pictures_of_text(640), detection_loss, adamw, batch=2,
+                     image=True, steps=10, warm_up=2, tolerance=5e-2),
+    # SparseAdam adds epsilon before it corrects the second moment, Adam behind it; losses drift apart.
+    "deepfm": Model(lambda: DeepFm(dropout=0.0, sparse=True), clicks((671, 9066)), click_loss, SparseAndDense, batch=512,
+                    tolerance=1e-2),
     "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=5, warm_up=2),
     "gpt124m-short": Model(Gpt, text(50257, 256), language_loss, adamw_no_decay, batch=4, flops=gpt_flops(256), steps=5,
                            warm_up=2),

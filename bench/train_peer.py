@@ -29,7 +29,7 @@ def train(model, arguments):
     if arguments.channels_last:
         network = network.to(memory_format=torch.channels_last)
         data[0] = data[0].contiguous(memory_format=torch.channels_last)
-    optimizer = model.optimizer(network.parameters())
+    optimizer = model.optimizer(network)
     network.train()
     batch, started, losses = arguments.batch, None, []
     batches = len(data[0]) // batch

@@ -1,4 +1,4 @@
-"""The twin of src/models/deepfm in plain PyTorch, with dense gradients."""
+"""The twin of src/models/deepfm in plain PyTorch, with dense gradients unless asked for others."""
 import torch
 import torch.nn.functional as functional
 
@@ -6,13 +6,13 @@ import twin
 
 
 class DeepFm(torch.nn.Module):
-    def __init__(self, fields=(671, 9066), size=10, hidden=(400, 400, 400), dropout=0.5):
+    def __init__(self, fields=(671, 9066), size=10, hidden=(400, 400, 400), dropout=0.5, sparse=False):
         super().__init__()
         self.dropout = dropout
         self.offsets = [sum(fields[:i]) for i in range(len(fields))]
         self.bias = torch.nn.Parameter(torch.zeros(1))
-        self.linear = torch.nn.Embedding(sum(fields), 1)
-        self.embedding = torch.nn.Embedding(sum(fields), size)
+        self.linear = torch.nn.Embedding(sum(fields), 1, sparse=sparse)
+        self.embedding = torch.nn.Embedding(sum(fields), size, sparse=sparse)
         widths = [len(fields) * size, *hidden, 1]
         self.mlp = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
 
