@@ -13,7 +13,7 @@ from worker_support import WorkerTest, case
 import tensor_file
 
 SIZE = 96
-SHORT = {"Engine.num_train_epochs": 6, "Engine.eval_freq": None, "Engine.logging_freq": 8,
+SHORT = {"Engine.num_train_epochs": 60, "Engine.eval_freq": None, "Engine.logging_freq": 8,
          "Data.Train.dataset.min_area": 1.0, "Global.local_batch_size": 8, "Model.image_size": SIZE,
          "Data.Eval.loader.batch_size": 4, "Data.Test.dataset.limit": 6, "Data.Test.loader.batch_size": 4}
 
@@ -56,9 +56,7 @@ class Detector(WorkerTest):
         self.run_worker("train", self.config, self.path("train"))
         trained = self.result(self.path("train"))
         self.assertEqual(trained["unit"], "images/s")
-        self.assertTrue(0 <= trained["final_accuracy"] <= 1, trained["final_accuracy"])
-        losses = [float(loss) for loss in self.losses(self.path("train")).values()]
-        self.assertLess(losses[-1], 0.7 * losses[0])
+        self.assertGreater(trained["final_accuracy"], 0.7)
         weights = self.path("train/model.safetensors")
         self.run_worker("evaluate", self.config, self.path("evaluate"), "--weights", weights)
         evaluated = self.result(self.path("evaluate"))
