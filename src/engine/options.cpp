@@ -101,6 +101,12 @@ void read_profiler(const WorkerConfig& config, EngineOptions& options) {
   if (enable) options.profile = window;
 }
 
+void need_evaluations(const WorkerConfig& config, const Reader& section, const char* key, bool wanted) {
+  if (wanted && !config.section("Data").has("Eval")) {
+    section.fail(key, "needs evaluations, but there is no section Data.Eval");
+  }
+}
+
 void read_engine(const WorkerConfig& config, EngineOptions& options) {
   Reader engine = config.section("Engine");
   options.run_mode = engine.get_choice("run_mode", {"step", "epoch"}, "step") == "step" ? EngineOptions::RunMode::Step
@@ -116,7 +122,9 @@ void read_engine(const WorkerConfig& config, EngineOptions& options) {
   options.eval_iters = limit_of(engine, "eval_iters");
   options.test_iters = limit_of(engine, "test_iters");
   options.stop_at_target = engine.get_bool("stop_at_target", false);
+  need_evaluations(config, engine, "stop_at_target", options.stop_at_target);
   options.early_stop = limit_of(engine, "early_stop");
+  need_evaluations(config, engine, "early_stop", options.early_stop.has_value());
   options.tensorboard = engine.get_bool("tensorboard", false);
   Reader spike = engine.section("spike");
   options.spike = read_spike(spike);
@@ -131,6 +139,7 @@ void read_engine(const WorkerConfig& config, EngineOptions& options) {
   }
   options.keep_last = limit_of(save_load, "keep_last");
   options.keep_best = limit_of(save_load, "keep_best");
+  need_evaluations(config, save_load, "keep_best", options.keep_best.has_value());
   save_load.ignore("output_dir");  // --output says where
   save_load.finish();
   engine.finish();

@@ -60,7 +60,7 @@ CaseResult unfinished(const std::string& case_name, const RunRecord& run) {
   result.case_name = case_name;
   result.run = run.path.filename().string();
   result.started_us = run.state.started_us;
-  result.outcome = run.state.outcome.value_or(Outcome::Invalid);
+  result.outcome = run.state.outcome;
   return result;
 }
 
@@ -123,7 +123,7 @@ Json to_json(const CaseResult& result) {
   return {{"case", result.case_name},
           {"run", result.run},
           {"started", utc_text(result.started_us)},
-          {"outcome", outcome_name(result.outcome)},
+          {"outcome", result.outcome ? Json(std::string(outcome_name(*result.outcome))) : Json(nullptr)},
           {"metric", result.metric.empty() ? Json(nullptr) : Json(result.metric)},
           {"value", number_or_null(result.value)},
           {"target", result.target},
@@ -155,7 +155,7 @@ CaseResult case_result_from(const Json& json, const std::string& where) {
   const auto started = parse_utc(text("started"));
   if (!started) throw DataError(fmt::format("{}: started must be a time such as 2026-11-15T19:43:05.000000Z", where));
   result.started_us = *started;
-  result.outcome = outcome_of(text("outcome"));
+  if (!member(json, "outcome").is_null()) result.outcome = outcome_of(text("outcome"));
   result.metric = text_or_empty(member(json, "metric"));
   result.value = number("value");
   result.target = member(json, "target");

@@ -14,17 +14,17 @@
 namespace assay {
 
 struct CaseResult {
-  std::string case_name = {};          // "resnet-50"
-  std::string run = {};                // name of the run folder
-  int64_t started_us = 0;              // of the run
-  Outcome outcome = Outcome::Invalid;  // of the run; Invalid while it has no end
-  std::string metric = {};             // "accuracy"; empty when nothing was measured
-  std::optional<double> value = {};    // of the metric, at the end of the training
-  Json target = {};                    // {metric, value, goal}; null when unknown
-  std::optional<bool> reached = {};    // the target
-  std::optional<double> seconds = {};  // of the training, with start and evaluations
-  std::optional<double> speed = {};    // of the training, in `unit`
-  std::string unit = {};               // "images/s"
+  std::string case_name = {};           // "resnet-50"
+  std::string run = {};                 // name of the run folder
+  int64_t started_us = 0;               // of the run
+  std::optional<Outcome> outcome = {};  // of the run; none while it has no end
+  std::string metric = {};              // "accuracy"; empty when nothing was measured
+  std::optional<double> value = {};     // of the metric, at the end of the training
+  Json target = {};                     // {metric, value, goal}; null when unknown
+  std::optional<bool> reached = {};     // the target
+  std::optional<double> seconds = {};   // of the training, with start and evaluations
+  std::optional<double> speed = {};     // of the training, in `unit`
+  std::string unit = {};                // "images/s"
   std::optional<int64_t> seed = {};
   std::string machine = {};  // processor and cores
   std::string commit = {};   // of the program

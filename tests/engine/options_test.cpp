@@ -74,6 +74,13 @@ TEST(EngineOptions, RefusesPrecisionsThatMakeNoSense) {
   expect_refusal(options_refusal({{"precision", "float16"}}), "Engine.precision");
 }
 
+TEST(EngineOptions, WhatLooksAtEvaluationsNeedsThem) {
+  expect_refusal(options_refusal({{"stop_at_target", true}}), "Engine.stop_at_target needs evaluations");
+  expect_refusal(options_refusal({{"early_stop", 3}}), "Engine.early_stop needs evaluations");
+  expect_refusal(options_refusal({{"save_load", {{"keep_best", 2}}}}), "Engine.save_load.keep_best needs evaluations");
+  expect_refusal(options_refusal({{"stop_at_target", false}}), "accepted");
+}
+
 TEST(EngineOptions, OptimizerAndSchedule) {
   const EngineOptions o = read_engine_options(config_with(
       Json::object(), {{"name", "LAMB"},

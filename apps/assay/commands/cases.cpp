@@ -33,7 +33,8 @@ Cell last_text(const CaseResult* last) {
   const std::string day = utc_text(last->started_us).substr(0, 10);
   const std::string value = last->value ? number_text(*last->value) : kNotMeasured;
   if (last->outcome != Outcome::Pass || !last->reached) {
-    return {fmt::format("{} {} {}", value, outcome_name(last->outcome), day), Colour::Yellow};
+    const std::string_view end = last->outcome ? outcome_name(*last->outcome) : "unfinished";
+    return {fmt::format("{} {} {}", value, end, day), Colour::Yellow};
   }
   return {fmt::format("{} {} {}", value, *last->reached ? "reached" : "missed", day),
           *last->reached ? Colour::Green : Colour::Yellow};
