@@ -7,7 +7,7 @@ find_package(PNG REQUIRED)
 find_library(ASSAY_DNNL_LIBRARY dnnl REQUIRED)
 find_path(ASSAY_DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
 
-set(data_plane_folders device comm nn data engine parallel models deploy)
+set(data_plane_folders device nn data engine parallel models deploy)
 set(data_plane_sources)
 foreach(folder ${data_plane_folders})
   file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
@@ -18,7 +18,7 @@ endforeach()
 add_library(assay_data_plane STATIC ${data_plane_sources})
 target_include_directories(assay_data_plane PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(assay_data_plane SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS} ${ASSAY_DNNL_INCLUDE})
-target_link_libraries(assay_data_plane PUBLIC assay_config assay_record assay_text ${TORCH_LIBRARIES} gomp
+target_link_libraries(assay_data_plane PUBLIC assay_comm assay_ps assay_config assay_record assay_text ${TORCH_LIBRARIES} gomp
                       ${ASSAY_DNNL_LIBRARY} ZLIB::ZLIB JPEG::JPEG PNG::PNG)
 # libtorch was built with NDEBUG, and some of its classes have more members without it.
 target_compile_definitions(assay_data_plane PUBLIC NDEBUG)

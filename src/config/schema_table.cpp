@@ -230,6 +230,8 @@ void add_optimizer(Sections& sections, Keys& keys) {
 void add_distributed(Sections& sections, Keys& keys) {
   sections.push_back({.path = "Distributed", .doc = "How processes share the work."});
   sections.push_back({.path = "Distributed.sharding", .doc = "Sharded optimizer state, gradients, parameters."});
+  sections.push_back({.path = "Distributed.comm", .doc = "How processes talk to each other."});
+  sections.push_back({.path = "Distributed.ps", .doc = "Parameter servers for sparse models."});
   const auto add = [&](KeySpec key) { keys.push_back(std::move(key)); };
   add(count("Distributed.dp_degree", nullptr, 1, "Data-parallel processes; derived."));
   add(count("Distributed.mp_degree", 1, 1, "Tensor-parallel processes."));
@@ -240,6 +242,19 @@ void add_distributed(Sections& sections, Keys& keys) {
   add(boolean("Distributed.sharding.sharding_offload", false, "Keep the state in host memory."));
   add(boolean("Distributed.sharding.reduce_overlap", false, "Reduce gradients during the backward pass."));
   add(boolean("Distributed.sharding.broadcast_overlap", false, "Send parameters during the forward pass."));
+  add(boolean("Distributed.sequence_parallel", false, "Split sequences between tensor-parallel layers."));
+  add(count("Distributed.virtual_pp_degree", 1, 1, "Parts of the network a pipeline stage has: interleaved above 1."));
+  add(choice("Distributed.pp_segments", {"parameters", "layers", "time"},
+             "What pipeline stages have an equal share of; time is measured first."));
+  add(positive("Distributed.bucket_mb", 16.0, "Gradients that are reduced together, in megabytes."));
+  add(boolean("Distributed.find_unused_parameters", false, "Allow parameters that a step does not use."));
+  add(boolean("Distributed.check_replicas", false, "Compare the replicas of all weights after every step."));
+  add(count("Distributed.max_restarts", 3, 0, "Restarts from the last checkpoint after a process was lost."));
+  add(choice("Distributed.comm.transport", {"auto", "shared_memory", "gloo"}, "How data goes between processes."));
+  add(positive("Distributed.comm.time_limit_s", 30.0, "Seconds after which a process that does not answer is lost."));
+  add(text("Distributed.comm.interface", nullptr, "Network interface between hosts; null: the one to the master."));
+  add(choice("Distributed.ps.mode", {"none", "sync", "async", "geo"}, "How trainers and parameter servers keep step."));
+  add(count("Distributed.ps.geo_steps", 10, 1, "With geo: steps between two exchanges."));
 }
 
 void add_tools(Sections& sections, Keys& keys) {

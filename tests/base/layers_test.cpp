@@ -29,6 +29,8 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"config", {"base"}},
       {"record", {"base"}},
       {"text", {"base"}},
+      {"comm", {"base"}},
+      {"ps", {"base"}},
       {"prepare", both},
       {"render", with({"prepare"})},
       {"plan", with({"prepare"})},
@@ -37,11 +39,10 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"execute", with({"prepare", "plan", "launch", "verify"})},
       {"report", with({"prepare", "plan", "launch", "verify", "execute"})},
       {"device", both},
-      {"comm", with({"device"})},
       {"nn", with({"device", "comm"})},
       {"data", with({"device", "comm", "nn"})},
       {"engine", with({"device", "comm", "nn", "data"})},
-      {"parallel", with({"device", "comm", "nn", "data", "engine"})},
+      {"parallel", with({"device", "comm", "ps", "nn", "data", "engine"})},
       {"models", with({"device", "comm", "nn", "data", "engine", "parallel"})},
       {"deploy", with({"device", "comm", "nn", "data", "engine", "parallel", "models"})},
   };
@@ -49,8 +50,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
 }
 
 bool is_data_plane(const std::string& folder) {
-  static const std::set<std::string> kFolders = {"device", "comm",     "nn",     "data",
-                                                 "engine", "parallel", "models", "deploy"};
+  static const std::set<std::string> kFolders = {"device", "nn", "data", "engine", "parallel", "models", "deploy"};
   return kFolders.count(folder) > 0;
 }
 
