@@ -113,11 +113,8 @@ UpdateFactors<T> factors_of(const Optimizer::Options& o, double rate, double sca
 
 }  // namespace
 
-FusedOptimizer::FusedOptimizer(const NamedTensors& parameters, const Options& options)
-    : FusedOptimizer(whole_parameters(parameters), options) {}
-
-FusedOptimizer::FusedOptimizer(ParameterSet set, const Options& options)
-    : options_(options), sum_of_all_(std::move(set.sum_of_all)) {
+FusedOptimizer::FusedOptimizer(const ParameterSet& set, const Options& options)
+    : options_(options), sum_of_all_(set.sum_of_all) {
   check_options(options, set.parameters);
   for (const TrainedParameter& parameter : set.parameters) {
     const torch::Tensor& weight = parameter.tensor;

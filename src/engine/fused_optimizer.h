@@ -26,8 +26,9 @@ class FusedOptimizer final : public Optimizer {
   // Keeps the parameters, which must be dense, on the CPU and all float32 or all float64. Gradients may be of a lower
   // precision than their parameter. Throws ConfigError for an unknown rule, and for a part of no_decay that no name
   // has.
-  FusedOptimizer(ParameterSet parameters, const Options& options);
-  FusedOptimizer(const NamedTensors& parameters, const Options& options);
+  FusedOptimizer(const ParameterSet& parameters, const Options& options);
+  FusedOptimizer(const NamedTensors& parameters, const Options& options)
+      : FusedOptimizer(whole_parameters(parameters), options) {}
 
   Outcome step(const Update& update) override;
   void clear_grad() override;
