@@ -80,7 +80,9 @@ TimeLine time_line(const RunView& run) {
 
 std::string step_row(const StepView& step, const Bar& bar) {
   std::string notes;
-  if (step.attempts > 1) notes += fmt::format(R"(<span class="note">{} attempts</span>)", step.attempts);
+  for (const std::string& note : step_notes(step)) {
+    notes += fmt::format(R"(<span class="note">{}</span>)", escape_markup(note));
+  }
   if (!step.reason.empty()) notes += fmt::format(R"(<span class="reason">{}</span>)", escape_markup(step.reason));
   std::string track;
   if (ran(step)) {

@@ -53,9 +53,11 @@ std::string step_table(const RunView& run) {
   if (run.steps.empty()) return "";
   std::string out = "\n## Steps\n\n" + titles({">#", "step", "outcome", ">time", ">peak memory", "reason"});
   for (const StepView& step : run.steps) {
+    std::string reason = step.reason;
+    for (const std::string& note : step_notes(step)) reason += (reason.empty() ? "" : "; ") + note;
     const std::string peak = step.max_rss_bytes ? bytes_text(static_cast<double>(*step.max_rss_bytes)) : kNotMeasured;
     out += row({std::to_string(step.number), step.name, std::string(outcome_name(step.outcome)),
-                seconds_text(step.seconds), peak, step.reason});
+                seconds_text(step.seconds), peak, reason});
   }
   return out;
 }

@@ -32,6 +32,7 @@ Json step_json(const StepView& step) {
           {"exit_code", json_or_null(step.exit_code)},
           {"signal", json_or_null(step.signal)},
           {"attempts", step.attempts},
+          {"restarts", step.restarts},
           {"max_rss_bytes", json_or_null(step.max_rss_bytes)},
           {"folder", step.folder},
           {"last_lines", step.last_lines}};
@@ -146,6 +147,7 @@ StepView step_of(const Place& place) {
   step.exit_code = place["exit_code"].integer<int>();
   step.signal = place["signal"].integer<int>();
   step.attempts = place["attempts"].integer<int>().value_or(0);
+  for (const Place& reason : place["restarts"].items()) step.restarts.push_back(reason.text());
   step.max_rss_bytes = place["max_rss_bytes"].integer<int64_t>();
   step.folder = place["folder"].text();
   for (const Place& line : place["last_lines"].items()) step.last_lines.push_back(line.text());

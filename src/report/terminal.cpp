@@ -53,7 +53,7 @@ std::string steps(const RunView& run, const Style& style) {
                {.title = "reason", .wraps = true}});
   for (const StepView& step : run.steps) {
     std::string reason = step.reason;
-    if (step.attempts > 1) reason += fmt::format("{}{} attempts", reason.empty() ? "" : "; ", step.attempts);
+    for (const std::string& note : step_notes(step)) reason += (reason.empty() ? "" : "; ") + note;
     table.add({std::to_string(step.number), step.name, Cell(step.kind, Colour::Dim), outcome_cell(step.outcome),
                seconds_text(step.seconds), reason});
   }
