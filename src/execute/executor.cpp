@@ -89,9 +89,11 @@ class StepRunner {
       verdicts.push_back(run_check(check, run_.path()));
       outcomes.push_back(verdicts.back().outcome);
       all.push_back(to_json(verdicts.back()));
-      if (verdicts.back().outcome != Outcome::Pass) {
-        reasons.push_back(fmt::format("{}: {}", verdicts.back().name, verdicts.back().reason));
-      }
+      const Verdict& last = verdicts.back();
+      if (last.outcome == Outcome::Pass || last.outcome == Outcome::Skipped) continue;
+      // A table has many, and shows the reasons itself.
+      reasons.push_back(last.row.empty() ? fmt::format("{}: {}", last.name, last.reason)
+                                         : fmt::format("{} {}", last.row, last.column));
     }
     write_file_atomic(run_.step_folder(step) / "verdicts.json", to_pretty(all) + "\n");
     StepState end;
@@ -206,6 +208,7 @@ class StepRunner {
         return end;
       }
     }
+    for (const Json& check : step.checks) keep_evidence(check, run_.path());
     end.outcome = Outcome::Pass;
     return end;
   }
@@ -228,6 +231,23 @@ class StepRunner {
   Console& console_;
   const ExecuteOptions& options_;
 };
+
+// After the end was journalled: a kill before leaves everything, one in between leaves something that nobody reads.
+void discard(const RunFolder& run, const Step& step, const StepState& end) {
+  if (step.discard.empty() || end.outcome != Outcome::Pass) return;
+  if (step.kind != StepKind::Verify) {
+    for (const Json& check : step.checks) {
+      if (run_check(check, run.path()).outcome != Outcome::Pass) return;
+    }
+  }
+  for (const std::string& name : step.discard) {
+    std::error_code ignored;
+    const auto path = run.path() / name;
+    const auto doomed = path.parent_path() / (".discarded-" + path.filename().string());
+    std::filesystem::rename(path, doomed, ignored);
+    std::filesystem::remove_all(doomed, ignored);
+  }
+}
 
 bool finished(const RunFolder& run, const Step& step, const ExecuteOptions& options) {
   const auto found = run.state().steps.find(step.name);
@@ -284,6 +304,7 @@ Outcome execute(RunFolder& run, Launcher& launcher, Console& console, const Exec
     }
     console.end_progress();
     run.step_ended(step, end);
+    discard(run, step, end);
     announce(console, step, end, run.state().steps.at(step.name).restarts);
   }
   std::vector<Outcome> outcomes;

@@ -59,6 +59,9 @@ inline constexpr char kCheckpoint[] = "CHECKPOINT";
 inline constexpr char kPretrained[] = "PRETRAINED";
 // Ours: evaluations stopped getting better; data {global_step, evaluations}.
 inline constexpr char kEarlyStop[] = "EARLY_STOP";
+// Ours: with Distributed.check_replicas: a parameter is not the same on this rank as on its replicas; data {step,
+// parameter, rank}.
+inline constexpr char kReplicaDiffers[] = "REPLICA_DIFFERS";
 // Ours: a failure; data {kind, message}.
 inline constexpr char kFailure[] = "FAILURE";
 

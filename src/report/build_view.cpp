@@ -141,6 +141,8 @@ RunView build_view(const std::filesystem::path& run_folder) {
   if (std::filesystem::exists(run_folder / "environment.json")) {
     view.environment = read_json_file(run_folder / "environment.json");
   }
+  const bool many_trainings = std::count_if(run.plan.steps.begin(), run.plan.steps.end(),
+                                            [](const Step& step) { return step.kind == StepKind::Train; }) > 1;
   CurveCollector curves;
   for (size_t i = 0; i < run.plan.steps.size(); ++i) {
     view.steps.push_back(step_view(run, i));
@@ -149,10 +151,16 @@ RunView build_view(const std::filesystem::path& run_folder) {
     const Step& step = run.plan.steps[i];
     for (int rank = step.first_rank(); rank < step.first_rank() + step.nproc; ++rank)
       ranks.push_back(read_records(folder / records_file_name(rank)));
-    add_records(merge_by_time(std::move(ranks)), run.plan.steps[i], view, curves);
+    CurveCollector own;
+    add_records(merge_by_time(std::move(ranks)), step, view, many_trainings ? own : curves);
+    for (Curve& curve : own.curves()) {
+      if (curve.name != keys::kTrainLoss) continue;  // of many trainings, what they have in common
+      curve.source = step.name;
+      view.curves.push_back(std::move(curve));
+    }
     add_verdicts(folder / "verdicts.json", view);
   }
-  view.curves = curves.curves();
+  for (Curve& curve : curves.curves()) view.curves.push_back(std::move(curve));
   view.outcome = run.state.outcome.value_or(Outcome::Invalid);
   if (!run.state.outcome) {
     view.reason = "the run has not ended";

@@ -158,7 +158,9 @@ Verdict verdict_at(const Place& place) {
   return {.name = place["name"].text(),
           .outcome = place["outcome"].outcome(),
           .reason = place["reason"].text(),
-          .figures = place["figures"].object()};
+          .figures = place["figures"].object(),
+          .row = place["row"].text(),
+          .column = place["column"].text()};
 }
 
 Curve curve_of(const Place& place) {

@@ -10,11 +10,13 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/safetensors.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "launch/local.h"
 #include "record/keys.h"
 #include "record/stream.h"
+#include "verify/checks.h"
 
 using namespace assay;
 
@@ -337,6 +339,57 @@ TEST_F(ExecutorTest, TheNodeOfAStepReachesItsRanks) {
   EXPECT_EQ(run(folder), Outcome::Pass);
   EXPECT_EQ(read_file(folder.path() / "steps/1-train/rank3.log"), "3 of 4\n");
   EXPECT_EQ(read_json_file(folder.path() / "steps/1-train/command.json")["node_rank"], 1);
+}
+
+TEST_F(ExecutorTest, WhatPassedMayDiscardItsFilesAndTheVerdictStays) {
+  // A fake training: one step, one checkpoint; the second writes a loss that is off when it is told to.
+  const auto training = [](const std::string& name, const std::string& loss) {
+    const std::string folder = "steps/" + name;
+    Step step = command(name.substr(2), fmt::format("mkdir -p {0}/output/checkpoints/epoch_1_step_1 && "
+                                                    "cp weights {0}/output/checkpoints/epoch_1_step_1/model.safetensors"
+                                                    " && cat {1} >> $ASSAY_RECORDS",
+                                                    folder, loss));
+    step.kind = StepKind::Train;
+    return step;
+  };
+  const auto compared = [&](const std::string& name, const std::string& loss) {
+    Step step = training(name, loss);
+    step.needs = {"one"};
+    step.checks = {{{"type", "same_training"},
+                    {"measured", "steps/" + name},
+                    {"baseline", "steps/1-one"},
+                    {"steps", 1},
+                    {"max_relative", 1e-10}}};
+    step.discard = {"steps/" + name + "/output/checkpoints"};
+    return step;
+  };
+  Step verify;
+  verify.name = "verify";
+  verify.kind = StepKind::Verify;
+  const Step same = compared("2-same", "loss");
+  const Step other = compared("3-other", "other-loss");
+  verify.checks = {same.checks[0], other.checks[0]};
+  verify.discard = {"steps/1-one/output/checkpoints"};
+  RunFolder folder = create({training("1-one", "loss"), same, other, verify});
+  const double value = 1;
+  write_safetensors(folder.path() / "weights", {{"w", "F64", {1}, reinterpret_cast<const std::byte*>(&value), 8}});
+  for (const auto& [name, loss] : std::map<std::string, double>{{"loss", 2}, {"other-loss", 2.5}}) {
+    Record record;
+    record.type = Record::Type::Metrics;
+    record.step = {{1, 1}};
+    record.data = {{keys::kTrainLoss, loss}, {keys::kGlobalStep, 1}};
+    write_file_atomic(folder.path() / name, to_record_line(record) + "\n");
+  }
+  EXPECT_EQ(run(folder), Outcome::Fail);
+  const auto& steps = folder.state().steps;
+  EXPECT_EQ(steps.at("other").outcome, Outcome::Pass) << "it ran; what it proves is another question";
+  EXPECT_EQ(steps.at("verify").outcome, Outcome::Fail);
+  EXPECT_TRUE(fs::exists(folder.path() / "steps/2-same/comparison.json"));
+  EXPECT_FALSE(fs::exists(folder.path() / "steps/2-same/output/checkpoints"));
+  EXPECT_TRUE(fs::is_empty(folder.path() / "steps/2-same/output"));
+  EXPECT_TRUE(fs::exists(folder.path() / "steps/3-other/output/checkpoints")) << "what failed is kept to be looked at";
+  EXPECT_TRUE(fs::exists(folder.path() / "steps/1-one/output/checkpoints"));
+  EXPECT_EQ(run_check(same.checks[0], folder.path()).outcome, Outcome::Pass) << "from what was kept";
 }
 
 TEST_F(ExecutorTest, TwoControllersCannotRunTheSameFolder) {
