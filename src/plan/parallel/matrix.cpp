@@ -105,8 +105,8 @@ class MatrixMaker {
     step.kind = StepKind::Train;
     const std::string folder = next_folder(step.name);
     step.argv = {"assay-worker", "train", "--config", folder + "/config.json", "--output", folder + "/output"};
-    // More threads than cores would only wait for each other, and one process is to sum as the others do.
-    step.env = {{"OMP_NUM_THREADS", "1"}};
+    // Threads that have next to nothing to do only wait for each other.
+    if (request_.tiny) step.env = {{"ASSAY_THREADS", "1"}};
     step.files = {{"config.json", resolve(run.settings, run.num_processes, run.precision).worker_json()}};
     step.outputs = {"output/model.safetensors"};
     step.nproc = run.num_processes;
