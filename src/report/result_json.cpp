@@ -22,20 +22,21 @@ Json json_or_null(const std::optional<Value>& value) {
 Json time_or_null(const std::optional<int64_t>& time_us) { return time_us ? Json(utc_text(*time_us)) : Json(nullptr); }
 
 Json step_json(const StepView& step) {
-  return {{"number", step.number},
-          {"name", step.name},
-          {"kind", step.kind},
-          {"outcome", outcome_name(step.outcome)},
-          {"reason", step.reason},
-          {"started", time_or_null(step.started_us)},
-          {"seconds", step.seconds ? json_number(*step.seconds) : Json(nullptr)},
-          {"exit_code", json_or_null(step.exit_code)},
-          {"signal", json_or_null(step.signal)},
-          {"attempts", step.attempts},
-          {"restarts", step.restarts},
-          {"max_rss_bytes", json_or_null(step.max_rss_bytes)},
-          {"folder", step.folder},
-          {"last_lines", step.last_lines}};
+  Json out = {{"number", step.number},
+              {"name", step.name},
+              {"kind", step.kind},
+              {"outcome", outcome_name(step.outcome)},
+              {"reason", step.reason},
+              {"started", time_or_null(step.started_us)},
+              {"seconds", step.seconds ? json_number(*step.seconds) : Json(nullptr)},
+              {"exit_code", json_or_null(step.exit_code)},
+              {"signal", json_or_null(step.signal)},
+              {"attempts", step.attempts},
+              {"max_rss_bytes", json_or_null(step.max_rss_bytes)},
+              {"folder", step.folder},
+              {"last_lines", step.last_lines}};
+  if (!step.restarts.empty()) out["restarts"] = step.restarts;
+  return out;
 }
 
 Json curve_json(const Curve& full) {
