@@ -145,19 +145,21 @@ std::vector<int64_t> position_of(size_t element, const std::vector<int64_t>& sha
   return position;
 }
 
-// Which ranks hold that element, as the checkpoint's meta.json says; [] when it says nothing.
-Json ranks_of(const fs::path& checkpoint, const std::string& parameter, const std::vector<int64_t>& position) {
+// Which ranks hold that element, as the checkpoint's meta.json says; [] when it says nothing. A dimension may be
+// several things side by side, "groups", each of which is split: "begin" and "end" then count within one of them.
+Json ranks_of(const fs::path& checkpoint, const TensorView& tensor, const std::vector<int64_t>& position) {
   Json ranks = Json::array();
   const fs::path meta = checkpoint / "meta.json";
   if (!fs::exists(meta)) return ranks;
   try {
     const Json content = read_json_file(meta);
     const auto placement = content.find("placement");
-    if (placement == content.end() || !placement->contains(parameter)) return ranks;
-    for (const Json& part : placement->at(parameter)) {
-      const auto dim = part.value("dim", Json(nullptr));
-      if (dim.is_number_integer() && dim.get<size_t>() < position.size()) {
-        const int64_t at = position[dim.get<size_t>()];
+    if (placement == content.end() || !placement->contains(tensor.name)) return ranks;
+    for (const Json& part : placement->at(tensor.name)) {
+      const auto dim = part.value("dim", position.size());
+      if (dim < position.size()) {
+        const int64_t extent = tensor.shape[dim] / std::max<int64_t>(1, part.value("groups", int64_t{1}));
+        const int64_t at = position[dim] % std::max<int64_t>(1, extent);
         if (at < part.at("begin").get<int64_t>() || at >= part.at("end").get<int64_t>()) continue;
       }
       for (const Json& rank : part.at("ranks")) ranks.push_back(rank.get<int>());
@@ -201,7 +203,7 @@ Json compare_checkpoints(int64_t step, const fs::path& measured_path, const fs::
           {"measured", json_number(farthest.measured)},
           {"baseline", json_number(farthest.baseline)},
           {"relative", json_number(farthest.relative)},
-          {"ranks", ranks_of(measured_path, farthest.tensor->name, position)}};
+          {"ranks", ranks_of(measured_path, *farthest.tensor, position)}};
 }
 
 Json compare_weights(const TwoTrainings& trainings) {

@@ -187,6 +187,18 @@ TEST_F(TrainingComparisonTest, ThePlacementOfTheParameterNamesTheRank) {
   EXPECT_TRUE(has(verdict, "ranks 1, 3")) << verdict.reason;
 }
 
+TEST_F(TrainingComparisonTest, ADimensionOfSeveralThingsIsSplitInEachOfThem) {
+  FakeTraining training;
+  write("baseline", training);
+  training.checkpoints[1].weight[1] += 1;  // column 1: the second of three groups
+  write("measured", training);
+  const fs::path meta = folder_.path() / "steps/measured/output/checkpoints/epoch_1_step_1/meta.json";
+  write_file_atomic(meta, R"({"placement": {"h.0.weight": [
+    {"ranks": [0], "dim": 1, "groups": 3, "begin": 0, "end": 0}, {"ranks": [1], "dim": 1, "groups": 3, "begin": 0, "end": 1}]}})");
+  EXPECT_TRUE(has(run_check(spec(), folder_.path()), "h.0.weight[0,1]"));
+  EXPECT_TRUE(has(run_check(spec(), folder_.path()), ", rank 1"));
+}
+
 TEST_F(TrainingComparisonTest, ReplicasThatDifferNameTheRankAndFail) {
   FakeTraining training;
   write("baseline", training);
