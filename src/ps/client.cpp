@@ -55,10 +55,9 @@ void Client::create_tables(const std::vector<TableSpec>& specs) {
 }
 
 void Client::start(int64_t step) {
-  if (options_.trainer == 0) {
-    fan_->run([&](int server) { channels_[server]->request(Request::Load, encode_step(step)); });
-  }
-  barrier_within(options_.connect_limit_s);
+  const StartRequest request{.step = step,
+                             .barrier = {.sequence = next_barrier_++, .limit_s = options_.connect_limit_s}};
+  fan_->run([&](int server) { channels_[server]->request(Request::Start, encode(request), options_.connect_limit_s); });
 }
 
 uint64_t Client::row_bytes(uint32_t table) const {
@@ -186,12 +185,10 @@ void Client::pull_all(uint32_t table, const std::function<void(const RowBlock&)>
   pull_since(table, versions, take);
 }
 
-void Client::barrier() { barrier_within(options_.time_limit_s); }
-
-void Client::barrier_within(double limit_s) {
+void Client::barrier() {
   // One server counts; the others would only tell the same.
-  const BarrierRequest request{.sequence = next_barrier_++, .limit_s = limit_s};
-  channels_[0]->request(Request::Barrier, encode(request), limit_s);
+  const BarrierRequest request{.sequence = next_barrier_++, .limit_s = options_.time_limit_s};
+  channels_[0]->request(Request::Barrier, encode(request));
 }
 
 std::vector<std::string> Client::save(int64_t step) {

@@ -43,7 +43,8 @@ class Client {
 
   // Every trainer gives the same tables; they are known by their places in the list. Once.
   void create_tables(const std::vector<TableSpec>& specs);
-  // Trainer 0 brings all servers to the step; the others wait for it. Every trainer calls it, after create_tables().
+  // Every trainer calls it, after create_tables(), with the step that it starts at. In sync mode it returns when all
+  // trainers have come with the same step and all servers are there.
   void start(int64_t step);
 
   // Some rows of a table. `values` has width elements a row, of the table's type.
@@ -86,7 +87,6 @@ class Client {
   void init_missing(const std::vector<RowBlock>& missing, int server);
   void pull_since(uint32_t table, std::vector<uint64_t>& versions, const std::function<void(const RowBlock&)>& take);
   uint64_t row_bytes(uint32_t table) const;
-  void barrier_within(double limit_s);
 
   ClientOptions options_;
   std::vector<TableSpec> specs_;

@@ -54,6 +54,18 @@ int64_t get_step(Decoder& in) {
   return step;
 }
 
+void put_barrier(Encoder& out, const BarrierRequest& request) {
+  out.put(request.sequence);
+  out.put(request.limit_s);
+}
+
+BarrierRequest get_barrier(Decoder& in) {
+  BarrierRequest request;
+  request.sequence = in.get<uint64_t>();
+  request.limit_s = get_number(in, "the time limit of a barrier");
+  return request;
+}
+
 void put_spec(Encoder& out, const TableSpec& spec) {
   out.put_text(spec.name);
   out.put(spec.width);
@@ -91,7 +103,7 @@ std::string name_of(Request request) {
   switch (request) {
     case Request::Hello: return "hello";
     case Request::CreateTables: return "create tables";
-    case Request::Load: return "load";
+    case Request::Start: return "start";
     case Request::Init: return "init";
     case Request::Pull: return "pull";
     case Request::Push: return "push";
@@ -291,16 +303,29 @@ ChangedRows decode_changed(std::string_view payload, uint64_t row_bytes) {
 
 std::string encode(const BarrierRequest& request) {
   Encoder out;
-  out.put(request.sequence);
-  out.put(request.limit_s);
+  put_barrier(out, request);
   return std::move(out.text());
 }
 
 BarrierRequest decode_barrier(std::string_view payload) {
   Decoder in(payload);
-  BarrierRequest request;
-  request.sequence = in.get<uint64_t>();
-  request.limit_s = get_number(in, "the time limit of a barrier");
+  const BarrierRequest request = get_barrier(in);
+  in.finish();
+  return request;
+}
+
+std::string encode(const StartRequest& request) {
+  Encoder out;
+  out.put(request.step);
+  put_barrier(out, request.barrier);
+  return std::move(out.text());
+}
+
+StartRequest decode_start(std::string_view payload) {
+  Decoder in(payload);
+  StartRequest request;
+  request.step = get_step(in);
+  request.barrier = get_barrier(in);
   in.finish();
   return request;
 }

@@ -13,7 +13,7 @@ namespace assay::ps {
 enum class Request : uint16_t {
   Hello = 2,  // who the peer is; the first of a connection
   CreateTables,
-  Load,  // be at this step
+  Start,  // all trainers are at this step
   Init,
   Pull,
   Push,
@@ -72,8 +72,12 @@ struct ChangedRequest {
   int64_t max_rows = 1;
 };
 struct BarrierRequest {
-  uint64_t sequence = 0;
+  uint64_t sequence = 0;  // counts those of one trainer, so that one sent again is known
   double limit_s = 0;
+};
+struct StartRequest {
+  int64_t step = 0;
+  BarrierRequest barrier = {};
 };
 
 std::string encode(const Hello& hello);
@@ -96,6 +100,8 @@ std::string encode(const ChangedRows& rows);
 ChangedRows decode_changed(std::string_view payload, uint64_t row_bytes);
 std::string encode(const BarrierRequest& request);
 BarrierRequest decode_barrier(std::string_view payload);
+std::string encode(const StartRequest& request);
+StartRequest decode_start(std::string_view payload);
 std::string encode_step(int64_t step);
 int64_t decode_step(std::string_view payload);
 std::string encode_text(std::string_view text);

@@ -171,7 +171,7 @@ std::string Server::answer(Request request, std::string_view payload, const Call
   const RowBytes row_bytes = [this](uint32_t table) { return shard_.row_bytes(table); };
   switch (request) {
     case Request::CreateTables: shard_.create_tables(decode_specs(payload)); return {};
-    case Request::Load: return encode_step(shard_.load(decode_step(payload)));
+    case Request::Start: shard_.start(decode_start(payload), caller); return {};
     case Request::Init: shard_.init(decode_block(payload, row_bytes)); return {};
     case Request::Pull: return encode(shard_.pull(decode_pull(payload), caller));
     case Request::Push: shard_.push(caller.trainer, decode_push(payload, row_bytes)); return {};

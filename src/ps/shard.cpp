@@ -11,6 +11,7 @@ namespace {
 
 // How often a waiting call looks whether its own trainer is still there.
 constexpr double kLookForCallerS = 0.3;
+constexpr double kLongestBarrierS = 24 * 3600;
 
 std::string names_of(const std::vector<int>& trainers) {
   std::vector<std::string> names;
@@ -158,7 +159,7 @@ void Shard::wait_for(Lock& lock, const Wait& wait, const std::function<bool()>& 
     const std::vector<int> awaited = missing();
     for (const int index : awaited) {
       const Trainer& trainer = trainers_[index];
-      if (is_lost(trainer) || trainer.left) {
+      if (!wait.for_the_lost && (is_lost(trainer) || trainer.left)) {
         throw CommunicationError(fmt::format("{}: {}", wait.purpose, why_lost(index)));
       }
       if (trainer.came && trainer.connections == 0) wake = std::min(wake, return_deadline(trainer));
@@ -195,20 +196,64 @@ void Shard::wait_for_step(Lock& lock, int64_t step, const Caller& caller, const 
                   options_.place.index, origin, step_, caller.trainer, step));
 }
 
-void Shard::barrier(const BarrierRequest& request, const Caller& caller) {
-  Lock lock(mutex_);
-  trainers_[caller.trainer].barrier = std::max(trainers_[caller.trainer].barrier, request.sequence);
-  changed_.notify_all();
+void Shard::meet(Lock& lock, const BarrierRequest& request, const Wait& wait, const std::function<void()>& when_all) {
+  Trainer& own = trainers_[wait.caller.trainer];
+  if (request.sequence <= own.passed) return;  // sent again after its answer was lost
+  own.waits_at = request.sequence;
   const auto missing = [&] {
     std::vector<int> out;
     for (size_t i = 0; i < trainers_.size(); ++i) {
-      if (trainers_[i].barrier < request.sequence) out.push_back(static_cast<int>(i));
+      if (trainers_[i].waits_at == 0) out.push_back(static_cast<int>(i));
     }
     return out;
   };
-  const double limit_s = std::clamp(request.limit_s, 0.0, 24 * 3600.0);
-  wait_for(
-      lock, {fmt::format("barrier {}", request.sequence), limit_s, caller}, [&] { return missing().empty(); }, missing);
+  if (missing().empty()) {
+    meeting_failure_ = nullptr;
+    try {
+      when_all();
+    } catch (...) {
+      meeting_failure_ = std::current_exception();
+    }
+    for (Trainer& trainer : trainers_) trainer.passed = std::exchange(trainer.waits_at, 0);
+    changed_.notify_all();
+  } else {
+    try {
+      wait_for(
+          lock, wait, [&] { return own.passed >= request.sequence; }, missing);
+    } catch (...) {
+      if (own.passed < request.sequence) own.waits_at = 0;
+      throw;
+    }
+  }
+  if (meeting_failure_) std::rethrow_exception(meeting_failure_);
+}
+
+void Shard::barrier(const BarrierRequest& request, const Caller& caller) {
+  Lock lock(mutex_);
+  require_running();
+  const double limit_s = std::clamp(request.limit_s, 0.0, kLongestBarrierS);
+  meet(lock, request, {fmt::format("barrier {}", request.sequence), limit_s, caller}, [] {});
+}
+
+void Shard::start(const StartRequest& request, const Caller& caller) {
+  Lock lock(mutex_);
+  require_running();
+  if (options_.mode != Mode::Sync) return;
+  trainers_[caller.trainer].start_step = request.step;
+  const double limit_s = std::clamp(request.barrier.limit_s, 0.0, kLongestBarrierS);
+  const std::string purpose = fmt::format("start at step {}", request.step);
+  meet(lock, request.barrier, {purpose, limit_s, caller, /*for_the_lost=*/true}, [&] { agree_on_start(); });
+}
+
+void Shard::agree_on_start() {
+  for (size_t i = 1; i < trainers_.size(); ++i) {
+    if (trainers_[i].start_step != trainers_[0].start_step) {
+      throw CommunicationError(
+          fmt::format("trainer 0 starts at step {}, trainer {} at step {}: give all trainers the same checkpoints",
+                      trainers_[0].start_step, i, trainers_[i].start_step));
+    }
+  }
+  go_to(trainers_[0].start_step);
 }
 
 // --- tables
@@ -290,26 +335,20 @@ void Shard::clear() {
   for (Trainer& trainer : trainers_) trainer.pending.reset();
 }
 
-int64_t Shard::load(int64_t step) {
-  const Lock lock(mutex_);
-  require_running();
-  if (options_.mode != Mode::Sync) return step_;
+void Shard::go_to(int64_t step) {
   for (Trainer& trainer : trainers_) trainer.pending.reset();
-  if (step_ == step) return step_;
-  std::vector<TableSpec> specs;
-  for (const auto& table : tables_) specs.push_back(table->spec());
+  if (step_ == step) return;
   if (step == 0) {
+    std::vector<TableSpec> specs;
+    for (const auto& table : tables_) specs.push_back(table->spec());
     clear();
     for (const TableSpec& spec : specs) tables_.push_back(Table::make(spec));
   } else {
     if (options_.checkpoint_folder.empty()) throw DataError("this server keeps no checkpoints");
-    auto states = load_server_checkpoint(options_.checkpoint_folder, step, options_.place);
-    adopt(std::move(states));
+    adopt(load_server_checkpoint(options_.checkpoint_folder, step, options_.place));
   }
   restored_step_ = step;
-  options_.log(fmt::format("goes back to step {}, as the trainers ask", step));
-  changed_.notify_all();
-  return step_;
+  options_.log(fmt::format("goes back to step {}, where the trainers start", step));
 }
 
 // --- rows

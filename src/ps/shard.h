@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -65,9 +66,10 @@ class Shard {
   // Tables that exist must be the same. Ids of tables are their places in the list.
   void create_tables(const std::vector<TableSpec>& specs);
   uint64_t row_bytes(uint32_t table) const;
-  // Sync: be at this step, from the checkpoint of that step when the server is at another one; 0: empty. Async and geo
-  // go on from where they are. Returns the step.
-  int64_t load(int64_t step);
+  // Sync: waits until all trainers have come with the same step, then goes there: from the checkpoint of that step when
+  // the server is at another one; 0: empty. Throws DataError when there is no such checkpoint. Async and geo go on from
+  // where they are, and nobody waits.
+  void start(const StartRequest& request, const Caller& caller);
   void init(const RowBlock& block);
   std::vector<PulledPart> pull(const PullRequest& request, const Caller& caller);
   void push(int trainer, PushRequest request);
@@ -91,7 +93,9 @@ class Shard {
     std::string failed = {};                  // why it is lost
     Deadline closed_at = {};                  // when its last connection broke
     uint64_t last_push = 0;                   // sequence of the last one that counted
-    uint64_t barrier = 0;                     // the last one it came to
+    uint64_t waits_at = 0;                    // the barrier it is at; 0: none
+    uint64_t passed = 0;                      // the last barrier it has passed
+    int64_t start_step = 0;                   // where it wants to start, while it waits for that
     std::optional<PushRequest> pending = {};  // sync: its gradients for the next update
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -105,9 +109,13 @@ class Shard {
     std::string purpose;
     double limit_s;
     const Caller& caller;
+    bool for_the_lost = false;  // those that are lost may come again
   };
   void wait_for(Lock& lock, const Wait& wait, const std::function<bool()>& done,
                 const std::function<std::vector<int>()>& missing);
+  // Waits for the others; the last one to come calls `when_all`. What that throws, all throw.
+  void meet(Lock& lock, const BarrierRequest& request, const Wait& wait, const std::function<void()>& when_all);
+  void agree_on_start();
   void wait_for_step(Lock& lock, int64_t step, const Caller& caller, const std::string& purpose);
   std::vector<int> without_gradients() const;
   void check_rate(const PushRequest& request, int trainer) const;
@@ -116,6 +124,7 @@ class Shard {
   void check_ids(const std::vector<int64_t>& ids) const;
   void check_blocks(const std::vector<RowBlock>& blocks) const;
   void reserve(const Table& table, std::span<const int64_t> ids) const;
+  void go_to(int64_t step);
   void adopt(std::vector<ShardState> states);
   void clear();
 
@@ -130,7 +139,8 @@ class Shard {
   int64_t restored_step_ = -1;
   int64_t num_pulls_ = 0;
   int64_t num_pushes_ = 0;
-  int64_t num_unknown_rows_ = 0;  // gradients of rows that a restarted server does not have
+  int64_t num_unknown_rows_ = 0;        // gradients of rows that a restarted server does not have
+  std::exception_ptr meeting_failure_;  // of the last meeting
   std::string stopped_;
 };
 
