@@ -51,17 +51,25 @@ Record record_of_type(Record::Type type, Json data) {
 }  // namespace
 
 RankEnvironment read_rank_environment() {
-  const RankEnvironment rank{.rank = environment_number("RANK", 0),
-                             .world_size = environment_number("WORLD_SIZE", 1),
-                             .local_rank = environment_number("LOCAL_RANK", 0)};
-  if (rank.world_size > 1) {
-    throw ConfigError(
-        fmt::format("WORLD_SIZE={}: this version trains in one process; run the case with nnodes 1 and "
-                    "nproc 1",
-                    rank.world_size));
-  }
+  RankEnvironment rank{.rank = environment_number("RANK", 0),
+                       .world_size = environment_number("WORLD_SIZE", 1),
+                       .local_rank = environment_number("LOCAL_RANK", 0),
+                       .local_world_size = environment_number("LOCAL_WORLD_SIZE", environment_number("WORLD_SIZE", 1)),
+                       .master_address = "127.0.0.1",
+                       .master_port = environment_number("MASTER_PORT", 0)};
   if (rank.rank >= std::max(rank.world_size, 1)) {
     throw ConfigError(fmt::format("RANK={}: must be below WORLD_SIZE={}", rank.rank, rank.world_size));
+  }
+  if (rank.local_world_size < 1 || rank.local_world_size > rank.world_size) {
+    throw ConfigError(
+        fmt::format("LOCAL_WORLD_SIZE={}: must be from 1 to WORLD_SIZE={}", rank.local_world_size, rank.world_size));
+  }
+  if (const char* address = std::getenv("MASTER_ADDR"); address && *address) rank.master_address = address;
+  if (rank.world_size > 1 && (rank.master_port < 1 || rank.master_port > 65535)) {
+    throw ConfigError(
+        fmt::format("WORLD_SIZE={}: several processes find each other at MASTER_ADDR and MASTER_PORT, but "
+                    "MASTER_PORT is not a port",
+                    rank.world_size));
   }
   return rank;
 }
@@ -73,8 +81,12 @@ std::filesystem::path records_path(const JobArguments& arguments) {
 
 Job::Job(const JobArguments& arguments, const char* command, const Stopwatch& started)
     : arguments_(arguments), started_(started), rank_(read_rank_environment()) {
+  if (rank_.world_size > 1 && std::string_view(command) != "train") {
+    throw ConfigError(
+        fmt::format("WORLD_SIZE={}: {} is done by one process; only train by several", rank_.world_size, command));
+  }
   install_caching_allocator();
-  configure_threads(/*num_local_ranks=*/1);
+  configure_threads(rank_.local_world_size);
   make_folder(arguments_.output);
   const std::filesystem::path records = records_path(arguments_);
   if (records.has_parent_path()) make_folder(records.parent_path());
@@ -140,9 +152,28 @@ std::unique_ptr<Module> Job::load_published(std::string& weights_hash) const {
   return module;
 }
 
-std::unique_ptr<Loader> Job::need_loader(const std::string& part) const {
+World* Job::join_world(const ParallelOptions& options) {
+  if (rank_.world_size == 1) return nullptr;
+  world_ = World::join({.rank = rank_.rank,
+                        .world_size = rank_.world_size,
+                        .master_address = rank_.master_address,
+                        .master_port = rank_.master_port,
+                        .transport = options.transport,
+                        .interface = options.interface,
+                        .time_limit_s = options.time_limit_s});
+  return world_.get();
+}
+
+void Job::tell_failure(const std::exception& error) {
+  if (!world_) return;
+  const auto* own = dynamic_cast<const Error*>(&error);
+  const bool known = own && (own->kind() == ErrorKind::Communication || own->kind() == ErrorKind::Interrupted);
+  if (!known) world_->fail(error.what());
+}
+
+std::unique_ptr<Loader> Job::need_loader(const std::string& part, const Replicas& replicas) const {
   std::unique_ptr<Loader> loader =
-      make_loader(config_, part, options_.local_batch_size, static_cast<uint64_t>(options_.seed));
+      make_loader(config_, part, options_.local_batch_size, static_cast<uint64_t>(options_.seed), replicas);
   if (!loader) throw ConfigError(fmt::format("{}: has no section Data.{}", arguments_.config.string(), part));
   return loader;
 }

@@ -6,11 +6,13 @@
 #include <string>
 
 #include "base/time.h"
+#include "comm/world.h"
 #include "config/worker_config.h"
 #include "data/factory.h"
 #include "engine/options.h"
 #include "engine/plugin.h"
 #include "models/registry.h"
+#include "parallel/options.h"
 #include "record/stream.h"
 
 namespace assay {
@@ -19,9 +21,11 @@ struct RankEnvironment {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
+  int local_world_size = 1;
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;
 };
-// From RANK, WORLD_SIZE and LOCAL_RANK. Throws ConfigError for nonsense, and for more than one process, which this
-// version cannot do.
+// From RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Throws ConfigError for nonsense.
 RankEnvironment read_rank_environment();
 
 struct JobArguments {
@@ -48,6 +52,11 @@ class Job {
   const EngineOptions& options() const { return options_; }
   RecordWriter& records() { return *records_; }
   Adapter& adapter() { return *adapter_.adapter; }
+  const RankEnvironment& rank() const { return rank_; }
+  // Joins the other processes of this job, once. Null when there is one. Throws CommunicationError.
+  World* join_world(const ParallelOptions& options);
+  // Tells the other processes why this one fails, unless they know by themselves.
+  void tell_failure(const std::exception& error);
   // Of the device and precision of this run, a second; nullopt: unknown.
   std::optional<double> peak_flops() const;
   const Stopwatch& started() const { return started_; }
@@ -59,7 +68,7 @@ class Job {
   // The same with weights that others may have published.
   std::unique_ptr<Module> load_published(std::string& weights_hash) const;
   // Throws ConfigError when the configuration has no such part.
-  std::unique_ptr<Loader> need_loader(const std::string& part) const;
+  std::unique_ptr<Loader> need_loader(const std::string& part, const Replicas& replicas = {}) const;
 
   void write_result(Json data);
   // The hashes that every result has: case, data, code, weights.
@@ -71,6 +80,7 @@ class Job {
   JobArguments arguments_;
   Stopwatch started_;
   RankEnvironment rank_;
+  std::unique_ptr<World> world_;
   std::unique_ptr<RecordWriter> records_;
   WorkerConfig config_;
   EngineOptions options_;

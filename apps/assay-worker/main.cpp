@@ -56,7 +56,12 @@ int report_failure(const Failure& failure, const JobArguments& arguments) {
 int run_job(const JobArguments& arguments, const char* name, void (*command)(Job&), const Stopwatch& started) {
   try {
     Job job(arguments, name, started);
-    command(job);
+    try {
+      command(job);
+    } catch (const std::exception& error) {
+      job.tell_failure(error);
+      throw;
+    }
     write_event(job.records(), keys::kFinished, {{"command", name}});
     return kExitPass;
   } catch (const std::exception& error) {

@@ -1,6 +1,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "base/signals.h"
 #include "base/version.h"
 #include "commands.h"
@@ -9,6 +11,7 @@
 #include "engine/profiler.h"
 #include "engine/record_observer.h"
 #include "engine/tensor_file.h"
+#include "parallel/mesh_strategy.h"
 #include "record/keys.h"
 #include "record/tensorboard.h"
 
@@ -71,13 +74,48 @@ Json result_of(const Job& job, const Engine& engine, const TrainingState& s) {
           {keys::kSeed, job.options().seed}};
 }
 
+void write_outcome(Job& job, Engine& engine, const Loader& train, const NamedTensors& weights) {
+  const std::string weights_hash = hash_of(weights);
+  save_tensors(job.arguments().output / "model.safetensors", weights,
+               {{"case", job.config().case_name},
+                {"config_hash", job.config().hash},
+                {"weights_hash", weights_hash},
+                {"code", commit()}});
+  TrainingState state = engine.state();
+  state.end_to_end_s += job.started().seconds() - engine.measured_until_s();
+  Json result = result_of(job, engine, state);
+  result[keys::kHashes] = job.hashes(train, weights_hash);
+  job.write_result(result);
+  engine.notify(keys::kFinished, result);
+}
+
 }  // namespace
 
 void run_train(Job& job) {
+  ParallelOptions parallel = read_parallel_options(job.config(), job.rank().world_size);
+  if (const char* broken = std::getenv("ASSAY_BREAK_STRATEGY")) {
+    parallel.broken = broken;
+    write_event(job.records(), "BROKEN_ON_PURPOSE", {{"strategy", parallel.broken}});
+  }
+  World* world = job.join_world(parallel);
+  if (world) fmt::print("[processes] {}\n", world->describe());
+  std::unique_ptr<MeshStrategy> strategy;
+  if (world) {
+    strategy = std::make_unique<MeshStrategy>(
+        parallel, MeshStrategy::Services{
+                      .world = *world, .seed = job.options().seed, .on_replica_differs = [&](const Json& data) {
+                        write_event(job.records(), keys::kReplicaDiffers, data);
+                      }});
+  }
+  const Replicas replicas{.count = strategy ? strategy->num_replicas() : 1,
+                          .own = strategy ? strategy->replica() : 0,
+                          .num_parts = job.options().accumulate_steps};
   const std::unique_ptr<Module> module = job.make_module();
-  const std::unique_ptr<Loader> train = job.need_loader("Train");
+  const int64_t parameters = num_parameters(*module);
+  const std::unique_ptr<Loader> train = job.need_loader("Train", replicas);
   const std::unique_ptr<Loader> eval =
-      make_loader(job.config(), "Eval", job.options().local_batch_size, static_cast<uint64_t>(job.options().seed));
+      make_loader(job.config(), "Eval", job.options().local_batch_size, static_cast<uint64_t>(job.options().seed),
+                  {.count = replicas.count, .own = replicas.own});
   RecordObserver recorder(job.records(), job.config().target, module->sample_unit());
   StartConsole console;
   std::vector<EngineObserver*> observers = {&recorder, &console};
@@ -97,32 +135,25 @@ void run_train(Job& job) {
                  .stop_requested = [] { return stop_signal() != 0; },
                  .started = job.started(),
                  .peak_flops = job.peak_flops(),
-                 .adapter = &job.adapter()});
+                 .adapter = &job.adapter(),
+                 .strategy = strategy.get()});
   engine.notify(keys::kSubmitInfo, {{"case", job.config().key},
                                     {"division", division_name(job.config().division)},
                                     {"config_hash", job.config().hash},
                                     {"code", commit()}});
   engine.resume();
-  engine.notify(keys::kInitEnd, {{"num_parameters", num_parameters(*module)}});
-  engine.notify(keys::kLaunchTraining,
-                {{"device", job.options().device}, {"threads", at::get_num_threads()}, {"world_size", 1}});
+  engine.notify(keys::kInitEnd, {{"num_parameters", parameters}});
+  engine.notify(keys::kLaunchTraining, {{"device", job.options().device},
+                                        {"threads", at::get_num_threads()},
+                                        {"world_size", job.rank().world_size},
+                                        {"processes", world ? Json(world->describe()) : Json(nullptr)}});
 
   engine.fit(*train, eval.get());
   engine.adopt_average();
 
-  const NamedTensors weights = state_of(module->model());
-  const std::string weights_hash = hash_of(weights);
-  save_tensors(job.arguments().output / "model.safetensors", weights,
-               {{"case", job.config().case_name},
-                {"config_hash", job.config().hash},
-                {"weights_hash", weights_hash},
-                {"code", commit()}});
-  TrainingState state = engine.state();
-  state.end_to_end_s += job.started().seconds() - engine.measured_until_s();
-  Json result = result_of(job, engine, state);
-  result[keys::kHashes] = job.hashes(*train, weights_hash);
-  job.write_result(result);
-  engine.notify(keys::kFinished, result);
+  const NamedTensors weights = engine.whole_weights();
+  if (!strategy || strategy->is_writer()) write_outcome(job, engine, *train, weights);
+  if (world) world->leave();
 }
 
 }  // namespace assay

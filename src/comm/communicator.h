@@ -71,23 +71,25 @@ class Communicator {
   virtual Pending start_receive(void* data, int64_t bytes, int from, int tag) = 0;
   virtual Pending start_barrier() = 0;
 
-  // --- waiting
-  void all_reduce(void* data, int64_t count, DType type, ReduceOp op = ReduceOp::Sum) {
+  // --- waiting; runs on the calling thread when no call is in progress
+  virtual void all_reduce(void* data, int64_t count, DType type, ReduceOp op = ReduceOp::Sum) {
     start_all_reduce(data, count, type, op).wait();
   }
-  void reduce_scatter(const void* input, void* output, int64_t count, DType type, ReduceOp op = ReduceOp::Sum) {
+  virtual void reduce_scatter(const void* input, void* output, int64_t count, DType type, ReduceOp op = ReduceOp::Sum) {
     start_reduce_scatter(input, output, count, type, op).wait();
   }
-  void all_gather(const void* input, void* output, int64_t count, DType type) {
+  virtual void all_gather(const void* input, void* output, int64_t count, DType type) {
     start_all_gather(input, output, count, type).wait();
   }
-  void broadcast(void* data, int64_t count, DType type, int root) { start_broadcast(data, count, type, root).wait(); }
-  void all_to_all(const void* input, void* output, int64_t count, DType type) {
+  virtual void broadcast(void* data, int64_t count, DType type, int root) {
+    start_broadcast(data, count, type, root).wait();
+  }
+  virtual void all_to_all(const void* input, void* output, int64_t count, DType type) {
     start_all_to_all(input, output, count, type).wait();
   }
-  void send(const void* data, int64_t bytes, int to, int tag) { start_send(data, bytes, to, tag).wait(); }
-  void receive(void* data, int64_t bytes, int from, int tag) { start_receive(data, bytes, from, tag).wait(); }
-  void barrier() { start_barrier().wait(); }
+  virtual void send(const void* data, int64_t bytes, int to, int tag) { start_send(data, bytes, to, tag).wait(); }
+  virtual void receive(void* data, int64_t bytes, int from, int tag) { start_receive(data, bytes, from, tag).wait(); }
+  virtual void barrier() { start_barrier().wait(); }
 
   // Memory for the buffers that are reduced and gathered again and again. A collective call: every member asks for the
   // same size, in the same order as other calls.

@@ -15,6 +15,10 @@ struct Batch {
   std::vector<torch::Tensor> tensors;  // for images: {image [B,C,H,W] float, label [B] int64}
   int64_t num_samples = 0;
   std::optional<double> text_bytes = std::nullopt;  // of language models: bytes of text that the labels stand for
+  // Samples of the same batch on all processes that share it; 0: this one has all. A process may have none of a last
+  // batch: num_samples is 0 then, and the tensors have one sample that does not count.
+  int64_t num_samples_of_all = 0;
+  int64_t whole_size() const { return num_samples_of_all > 0 ? num_samples_of_all : num_samples; }
 };
 
 class Dataset {

@@ -45,7 +45,7 @@ std::shared_ptr<const Dataset> make_dataset(const DatasetRequest& request, Reade
 }  // namespace
 
 std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::string& part, int64_t batch_size,
-                                    uint64_t seed) {
+                                    uint64_t seed, const Replicas& replicas) {
   Reader section = config.section("Data." + part);
   if (section.keys().empty()) return nullptr;
   Reader dataset_section = section.section("dataset");
@@ -58,6 +58,10 @@ std::unique_ptr<Loader> make_loader(const WorkerConfig& config, const std::strin
   sampler.shuffle = sampler_section.get_bool("shuffle", train);
   sampler.drop_last = sampler_section.get_bool("drop_last", train);
   sampler.seed = seed;
+  sampler.num_replicas = replicas.count;
+  sampler.replica = replicas.own;
+  sampler.num_parts = replicas.num_parts;
+  sampler.keep_all = !train;  // every sample is measured; of training a few less are no matter
   sampler_section.finish();
   Loader::Options loader;
   loader.num_workers = static_cast<int>(loader_section.get_int("num_workers", loader.num_workers));

@@ -41,9 +41,14 @@ void Loader::stop_threads() {
 Loader::Slot Loader::prepare(int64_t batch) const {
   Slot slot;
   try {
-    const int64_t begin = batch * sampler_.batch_size();
-    const int64_t end = std::min<int64_t>(begin + sampler_.batch_size(), static_cast<int64_t>(order_.size()));
-    slot.batch = dataset_->gather(std::span(order_).subspan(begin, end - begin), epoch_);
+    std::vector<int64_t> samples;
+    for (const int64_t position : sampler_.own_positions(batch))
+      samples.push_back(order_[static_cast<size_t>(position)]);
+    const auto count = static_cast<int64_t>(samples.size());
+    if (count == 0) samples.push_back(order_[0]);  // one that does not count
+    slot.batch = dataset_->gather(samples, epoch_);
+    slot.batch.num_samples = count;
+    slot.batch.num_samples_of_all = sampler_.whole_batch_size(batch);
   } catch (...) {
     slot.error = std::current_exception();
   }

@@ -21,7 +21,6 @@ constexpr char kWeightsFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
 constexpr char kConfigFile[] = "config.json";
 constexpr char kMetaFile[] = "meta.json";
-constexpr char kRandomState[] = "random.cpu";  // beside the optimizer's tensors
 constexpr char kUnfinished[] = ".unfinished-";
 
 torch::Tensor random_state() {
@@ -75,6 +74,7 @@ struct Contents {
   LoadedCheckpoint loaded;
   std::map<std::string, torch::Tensor> weights;
   std::map<std::string, torch::Tensor> optimizer;
+  std::optional<torch::Tensor> random;  // nullopt: the generator stays as it is
   Json parts;
 };
 
@@ -110,6 +110,16 @@ Contents read_contents(const fs::path& checkpoint) {
   return contents;
 }
 
+void check_random(const Contents& contents, const fs::path& checkpoint) {
+  const auto random = contents.optimizer.find(kRandomState);
+  if (random == contents.optimizer.end()) {
+    throw DataError(fmt::format("{}: no tensor '{}'", (checkpoint / kOptimizerFile).string(), kRandomState));
+  }
+  if (random->second.sizes() != random_state().sizes() || random->second.scalar_type() != torch::kByte) {
+    throw DataError(fmt::format("{}: the random state is of another libtorch", (checkpoint / kOptimizerFile).string()));
+  }
+}
+
 void load_parts(const std::vector<StatePart*>& parts, const Json& values,
                 const std::map<std::string, torch::Tensor>& tensors) {
   for (StatePart* part : parts) {
@@ -129,7 +139,7 @@ void apply(const Trained& trained, const Contents& contents, const std::string& 
   load_into(trained.module.model(), contents.weights, where);
   trained.optimizer.load_state(contents.optimizer);
   load_parts(trained.parts, contents.parts, contents.optimizer);
-  set_random_state(contents.optimizer.at(kRandomState));
+  if (contents.random) set_random_state(*contents.random);
 }
 
 // Renames a checkpoint to a name that no reader takes for one. Returns the new path.
@@ -160,16 +170,20 @@ std::string checkpoint_name(const TrainingState& state) {
 }
 
 Snapshot take_snapshot(const Trained& trained, const TrainingState& state) {
-  Snapshot snapshot{.weights = copies_of(state_of(trained.module.model())),
-                    .optimizer = copies_of(trained.optimizer.state()),
-                    .state = state};
+  NamedTensors own = trained.optimizer.state();
+  Json parts = Json::object();
   for (const StatePart* part : trained.parts) {
-    snapshot.parts[part->name()] = part->values();
-    for (auto& [name, tensor] : copies_of(part->tensors())) {
-      snapshot.optimizer.emplace_back(part->name() + "." + name, std::move(tensor));
-    }
+    parts[part->name()] = part->values();
+    for (auto& [name, tensor] : part->tensors()) own.emplace_back(part->name() + "." + name, tensor);
   }
-  snapshot.optimizer.emplace_back(kRandomState, random_state());
+  Snapshot snapshot{.weights = copies_of(trained.strategy.whole_weights(trained.module)),
+                    .optimizer = copies_of(trained.strategy.whole_state(own)),
+                    .parts = std::move(parts),
+                    .placement = trained.strategy.placement(),
+                    .state = state};
+  for (auto& [name, tensor] : trained.strategy.whole_random(random_state())) {
+    snapshot.optimizer.emplace_back(name, tensor);
+  }
   return snapshot;
 }
 
@@ -188,13 +202,15 @@ WrittenCheckpoint write_checkpoint(const fs::path& folder, const Snapshot& snaps
     write_file_atomic(unfinished / kConfigFile, config);
     sums[kConfigFile] = sha256(config);
   }
-  write_file_atomic(unfinished / kMetaFile, to_pretty({{"format", kFormat},
-                                                       {"case", label.case_name},
-                                                       {"config_hash", label.config_hash},
-                                                       {"weights_hash", written.weights_hash},
-                                                       {"sha256", sums},
-                                                       {"parts", snapshot.parts},
-                                                       {"state", to_json(snapshot.state)}}));
+  Json meta = {{"format", kFormat},
+               {"case", label.case_name},
+               {"config_hash", label.config_hash},
+               {"weights_hash", written.weights_hash},
+               {"sha256", sums},
+               {"parts", snapshot.parts},
+               {"state", to_json(snapshot.state)}};
+  if (!snapshot.placement.is_null()) meta["placement"] = snapshot.placement;
+  write_file_atomic(unfinished / kMetaFile, to_pretty(meta));
   publish(unfinished, written.path);
   return written;
 }
@@ -205,41 +221,102 @@ void remove_checkpoint(const fs::path& checkpoint) {
   fs::remove_all(hidden, ignored);
 }
 
+namespace {
+
+// The contents of a checkpoint as this process needs them. The writer reads; what it finds wrong is thrown everywhere.
+Contents read_own_contents(const fs::path& checkpoint, Strategy& strategy) {
+  Contents contents;
+  std::string problem;
+  if (strategy.is_writer()) {
+    try {
+      contents = read_contents(checkpoint);
+      check_random(contents, checkpoint);
+    } catch (const DataError& error) {
+      problem = error.what();
+    }
+  }
+  strategy.broadcast(problem);
+  if (!problem.empty()) throw DataError(problem);
+  Json head = {{"state", to_json(contents.loaded.state)},
+               {"case", contents.loaded.label.case_name},
+               {"config_hash", contents.loaded.label.config_hash},
+               {"weights_hash", contents.loaded.weights_hash},
+               {"parts", contents.parts}};
+  std::string text = head.dump();
+  strategy.broadcast(text);
+  if (!strategy.is_writer()) {
+    head = Json::parse(text);
+    contents.loaded = {.state = training_state_of(head.at("state"), checkpoint.string()),
+                       .label = {head.at("case").get<std::string>(), head.at("config_hash").get<std::string>()},
+                       .weights_hash = head.at("weights_hash").get<std::string>()};
+    contents.parts = head.at("parts");
+  }
+  contents.random = strategy.own_random(contents.optimizer, contents.loaded.state.global_step);
+  contents.weights = strategy.own_weights(std::move(contents.weights));
+  contents.optimizer = strategy.own_state(std::move(contents.optimizer));
+  return contents;
+}
+
+// What this process has now, to go back to.
+Contents present_contents(const Trained& trained) {
+  Contents now;
+  now.weights = by_name(copies_of(state_of(trained.module.model())));
+  now.optimizer = by_name(copies_of(trained.optimizer.state()));
+  now.parts = Json::object();
+  for (const StatePart* part : trained.parts) {
+    now.parts[part->name()] = part->values();
+    for (auto& [name, tensor] : copies_of(part->tensors())) now.optimizer.emplace(part->name() + "." + name, tensor);
+  }
+  now.random = random_state();
+  return now;
+}
+
+}  // namespace
+
 LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, const Trained& trained) {
-  const Contents contents = read_contents(checkpoint);
-  const auto random = contents.optimizer.find(kRandomState);
-  if (random == contents.optimizer.end()) {
-    throw DataError(fmt::format("{}: no tensor '{}'", (checkpoint / kOptimizerFile).string(), kRandomState));
-  }
-  if (random->second.sizes() != random_state().sizes() || random->second.scalar_type() != torch::kByte) {
-    throw DataError(fmt::format("{}: the random state is of another libtorch", (checkpoint / kOptimizerFile).string()));
-  }
-  Snapshot now = take_snapshot(trained, {});
+  const Contents contents = read_own_contents(checkpoint, trained.strategy);
+  const Contents before = present_contents(trained);
   try {
     apply(trained, contents, (checkpoint / kWeightsFile).string());
   } catch (const std::exception& error) {
-    const Contents before{.loaded = {},
-                          .weights = by_name(now.weights),
-                          .optimizer = by_name(now.optimizer),
-                          .parts = std::move(now.parts)};
     apply(trained, before, "the weights before loading");
     const std::string text = error.what();
     const bool named = text.rfind(checkpoint.string(), 0) == 0;
     throw DataError(named ? text : fmt::format("{}: {}", (checkpoint / kOptimizerFile).string(), text));
   }
+  trained.strategy.weights_changed();
   return contents.loaded;
 }
 
-std::string load_pretrained(const fs::path& path, Module& module) {
+std::string load_pretrained(const fs::path& path, Module& module, Strategy& strategy) {
   const fs::path file = fs::is_directory(path) ? path / kWeightsFile : path;
-  std::map<std::string, torch::Tensor> tensors = module.from_published(load_tensors(file).tensors);
+  TensorsByName tensors;
+  std::string problem;
+  if (strategy.is_writer()) {
+    try {
+      tensors = module.from_published(load_tensors(file).tensors);
+    } catch (const DataError& error) {
+      problem = error.what();
+    }
+  }
+  strategy.broadcast(problem);
+  if (!problem.empty()) throw DataError(problem);
+  tensors = strategy.own_weights(std::move(tensors));
   for (const auto& [name, target] : state_of(module.model())) {
     const auto found = tensors.find(name);  // others publish in fewer bits
     if (found != tensors.end() && found->second.is_floating_point())
       found->second = found->second.to(target.scalar_type());
   }
   load_into(module.model(), tensors, file.string());
-  return hash_of(state_of(module.model()));
+  strategy.weights_changed();
+  std::string hash = hash_of(strategy.whole_weights(module));
+  strategy.broadcast(hash);
+  return hash;
+}
+
+std::string load_pretrained(const fs::path& path, Module& module) {
+  Strategy alone;
+  return load_pretrained(path, module, alone);
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
@@ -258,15 +335,19 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
 std::optional<ResumedCheckpoint> load_newest_checkpoint(
     const fs::path& folder, const Trained& trained,
     const std::function<void(const fs::path&, const std::string&)>& on_damaged) {
-  remove_unfinished(folder);
-  for (const fs::path& path : list_checkpoints(folder)) {
+  const bool reads = trained.strategy.is_writer();
+  if (reads) remove_unfinished(folder);
+  const std::vector<fs::path> found = reads ? list_checkpoints(folder) : std::vector<fs::path>();
+  for (size_t i = 0;; ++i) {
+    std::string name = i < found.size() ? found[i].filename().string() : "";
+    trained.strategy.broadcast(name);
+    if (name.empty()) return std::nullopt;
     try {
-      return ResumedCheckpoint{path, load_checkpoint(path, trained)};
+      return ResumedCheckpoint{folder / name, load_checkpoint(folder / name, trained)};
     } catch (const DataError& error) {
-      on_damaged(path, error.what());
+      on_damaged(folder / name, error.what());
     }
   }
-  return std::nullopt;
 }
 
 }  // namespace assay

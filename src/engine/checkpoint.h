@@ -11,6 +11,7 @@
 
 #include "engine/module.h"
 #include "engine/state_part.h"
+#include "engine/strategy.h"
 #include "engine/training_state.h"
 
 namespace assay {
@@ -26,6 +27,7 @@ struct CheckpointLabel {
 struct Trained {
   Module& module;
   Optimizer& optimizer;
+  Strategy& strategy;
   std::vector<StatePart*> parts{};
 };
 
@@ -34,8 +36,10 @@ struct Snapshot {
   NamedTensors weights;
   NamedTensors optimizer;  // with the tensors of the parts and the random state
   Json parts = Json::object();
+  Json placement = nullptr;  // Strategy::placement()
   TrainingState state;
 };
+// With several processes all of them call it, and the writer's is the one of the whole run.
 Snapshot take_snapshot(const Trained& trained, const TrainingState& state);
 
 struct WrittenCheckpoint {
@@ -56,7 +60,7 @@ struct LoadedCheckpoint {
   std::string weights_hash;
 };
 // Reads everything, checks it, then changes what was trained and the random generator. Throws DataError naming the
-// file; then nothing was changed.
+// file; then nothing was changed. With several processes the writer reads, and all of them call it.
 LoadedCheckpoint load_checkpoint(const std::filesystem::path& checkpoint, const Trained& trained);
 
 // All checkpoints of a folder by name, newest (largest step) first. Does not look into them.
@@ -76,7 +80,9 @@ std::optional<ResumedCheckpoint> load_newest_checkpoint(
 // one.
 void remove_checkpoint(const std::filesystem::path& checkpoint);
 
-// Weights and nothing else, from a safetensors file or a checkpoint folder. Returns their hash. Throws DataError.
+// Weights and nothing else, from a safetensors file or a checkpoint folder. Returns their hash. Throws DataError. With
+// several processes the writer reads, and all of them call it.
+std::string load_pretrained(const std::filesystem::path& path, Module& module, Strategy& strategy);
 std::string load_pretrained(const std::filesystem::path& path, Module& module);
 
 }  // namespace assay

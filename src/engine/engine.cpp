@@ -15,7 +15,7 @@ namespace {
 
 // A part of a batch, without copying.
 Batch slice(const Batch& batch, int64_t begin, int64_t count) {
-  Batch part{{}, count};
+  Batch part{.tensors = {}, .num_samples = count};
   for (const torch::Tensor& tensor : batch.tensors) part.tensors.push_back(tensor.narrow(0, begin, count));
   return part;
 }
@@ -23,7 +23,11 @@ Batch slice(const Batch& batch, int64_t begin, int64_t count) {
 }  // namespace
 
 Engine::Engine(Module& module, const EngineOptions& options, EngineServices services)
-    : module_(module), options_(options), services_(std::move(services)), precision_(options.precision) {
+    : module_(module),
+      options_(options),
+      services_(std::move(services)),
+      precision_(options.precision),
+      strategy_(services_.strategy ? *services_.strategy : one_process_) {
   for (EngineObserver* handler : module_.event_handlers()) services_.observers.push_back(handler);
   for (EngineObserver* observer : services_.observers) {
     if (observer->wants_step_events()) step_observers_.push_back(observer);
@@ -31,8 +35,9 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
   if (options_.spike) spike_guard_.emplace(*options_.spike);
   notify(keys::kInitStart, {{"case", services_.label.case_name}});
   module_.process_configs(options_);
-  Adapter& adapter = services_.adapter ? *services_.adapter : default_adapter_;
+  Adapter& adapter = this->adapter();
   convert_model(adapter);
+  strategy_.prepare(module_, options_);
   Updater::Parts parts;
   parts.optimizer = adapter.create_optimizer(module_, options_.optimizer);
   if (!parts.optimizer) throw ConfigError(fmt::format("adapter '{}': create_optimizer made none", adapter.name()));
@@ -43,7 +48,7 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
     notify(keys::kModelToFp16, {{"adapter", adapter.name()}, {"dtype", precision_name(options_.precision)}});
   }
   adapter.model_to_ddp(module_.model());
-  notify(keys::kModelToDdp, {{"adapter", adapter.name()}});
+  notify(keys::kModelToDdp, {{"adapter", adapter.name()}, {"strategy", strategy_.describe()}});
   if (options_.precision.scaling) parts.scaler = adapter.create_grad_scaler(*options_.precision.scaling);
   if (options_.optimizer.ema_decay) {
     parts.average =
@@ -92,7 +97,7 @@ bool Engine::finished() const { return state_.global_step >= num_steps_ || ended
 std::optional<double> Engine::mfu(int64_t num_samples, double seconds) const {
   const std::optional<double> flops = module_.flops_per_sample();
   if (!flops || !services_.peak_flops || !(seconds > 0)) return std::nullopt;
-  return *flops * static_cast<double>(num_samples) / (seconds * *services_.peak_flops);
+  return *flops * static_cast<double>(num_samples) / (seconds * *services_.peak_flops * strategy_.world_size());
 }
 
 void Engine::refuse_senseless(const Loader* eval) const {
@@ -179,17 +184,20 @@ void Engine::train_epoch(Loader& train, Loader* eval) {
 
 void Engine::train_step(Batch batch) {
   batch = precision_.place(module_.pretreating_batch(std::move(batch)));
-  const double learning_rate = schedule_->rate(schedule_position(batch.num_samples));
+  const int64_t num_samples = batch.whole_size();
+  const double learning_rate = schedule_->rate(schedule_position(num_samples));
   window_.learning_rate = learning_rate;
   const Stopwatch compute_watch;
   const double loss = forward_backward(batch);
   if (spike_guard_ && std::isfinite(loss)) stop_at_spike(loss);
   const Stopwatch optimizer_watch;
   const bool updated = update_weights(loss, learning_rate);
+  strategy_.after_update();
   optimizer_->clear_grad();
   window_.optimizer_s += optimizer_watch.seconds();
+  window_.comm_s += strategy_.comm_seconds();
   state_.compute_s += compute_watch.seconds();
-  window_.samples += batch.num_samples;
+  window_.samples += num_samples;
   ++window_.steps;
   last_loss_ = loss;
   if (std::isfinite(loss)) {
@@ -198,7 +206,7 @@ void Engine::train_step(Batch batch) {
     ++state_.window_steps;
   }
   if (!updated) ++state_.window_found_inf;
-  state_.num_samples += batch.num_samples;
+  state_.num_samples += num_samples;
   ++state_.batch;
   ++state_.global_step;
 }
@@ -234,47 +242,94 @@ bool Engine::update_weights(double loss, double learning_rate) {
   return updated;
 }
 
-// All micro-batches of one update; returns the mean loss over the samples. Gradients add up to those of the whole
-// batch, times the loss scale.
+// The parts of a batch that are computed at once, as many on every process that shares it.
+std::vector<MicroBatch> Engine::micro_batches(const Batch& batch) {
+  const int64_t fewest = std::max<int64_t>(batch.whole_size() / strategy_.num_replicas(), 1);
+  const int64_t count = std::min(options_.accumulate_steps, fewest);
+  std::vector<MicroBatch> parts;
+  double weight = 0;
+  bool counts_samples = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const PartRange range = part_range(batch.num_samples, i, count);
+    parts.push_back({count == 1 ? batch : slice(batch, range.begin, range.count()), 0});
+    const std::optional<double> own = module_.loss_weight(parts.back().batch);
+    counts_samples = counts_samples && !own;
+    parts.back().share = own.value_or(static_cast<double>(range.count()));
+    weight += parts.back().share;
+  }
+  const double total = counts_samples ? static_cast<double>(batch.whole_size()) : strategy_.sum_over_replicas(weight);
+  for (MicroBatch& part : parts) part.share /= total;
+  return parts;
+}
+
+// All micro-batches of one update; returns the mean loss of the step, over all processes. Gradients add up to those of
+// the whole batch, times the loss scale.
 double Engine::forward_backward(const Batch& batch) {
-  Adapter& adapter = services_.adapter ? *services_.adapter : default_adapter_;
-  const int64_t micro_size = (batch.num_samples + options_.accumulate_steps - 1) / options_.accumulate_steps;
-  const double scale = optimizer_->loss_scale();
-  const std::unique_ptr<WeightSwap> low_weights = low_weights_ ? low_weights_->use() : nullptr;
+  strategy_.begin_step(state_.global_step + 1);
+  const std::vector<MicroBatch> parts = micro_batches(batch);
+  double loss = 0;
+  {
+    const std::unique_ptr<WeightSwap> low_weights = low_weights_ ? low_weights_->use() : nullptr;
+    loss = run_micro_batches(parts);
+  }
+  if (strategy_.alone()) return loss;
+  const Stopwatch watch;
+  strategy_.finish_gradients();
+  const StepAgreement agreed = strategy_.agree({.loss = loss, .stop = services_.stop_requested()});
+  window_.backward_s += watch.seconds();
+  stop_agreed_ = agreed.stop;
+  if (!std::isfinite(agreed.loss) && !optimizer_->may_skip()) stop_at_non_finite(agreed.loss);
+  return agreed.loss;
+}
+
+double Engine::run_micro_batches(const std::vector<MicroBatch>& parts) {
+  StepTools tools{.module = module_,
+                  .autocast = [this] { return precision_.autocast(); },
+                  .backward = [this](const torch::Tensor& loss, double share) { backward(loss, share); },
+                  .forward_s = window_.forward_s,
+                  .backward_s = window_.backward_s};
+  if (strategy_.orders_micro_batches()) return strategy_.run_micro_batches(parts, tools);
   double mean_loss = 0;
-  for (int64_t begin = 0; begin < batch.num_samples; begin += micro_size) {
-    const int64_t count = std::min(micro_size, batch.num_samples - begin);
-    const bool whole = count == batch.num_samples;
-    const double share = static_cast<double>(count) / static_cast<double>(batch.num_samples);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    strategy_.before_micro_batch(/*is_last=*/i + 1 == parts.size());
     const Stopwatch forward_watch;
     torch::Tensor loss;
     {
       const std::unique_ptr<AutocastScope> scope = precision_.autocast();
-      loss = module_.training_step(whole ? batch : slice(batch, begin, count));
+      loss = module_.training_step(parts[i].batch);
     }
     const double value = loss.item<double>();
     window_.forward_s += forward_watch.seconds();
-    if (!std::isfinite(value)) {
+    // With several processes all of them come to the end of the step, where they learn of it together.
+    if (!std::isfinite(value) && strategy_.alone()) {
       if (optimizer_->may_skip()) return value;
-      throw NonFiniteError(
-          fmt::format("the loss is {} at {}, learning rate {:g}; training stopped before this update. A smaller "
-                      "learning rate or Optimizer.grad_clip usually helps",
-                      value, where(), window_.learning_rate));
+      stop_at_non_finite(value);
     }
-    mean_loss += value * share;
+    mean_loss += value * parts[i].share;
     if (!step_observers_.empty()) {
       notify_step(keys::kBackward, {{keys::kGlobalStep, state_.global_step},
-                                    {"micro_batch", begin / micro_size + 1},
+                                    {"micro_batch", static_cast<int64_t>(i) + 1},
                                     {"loss", json_number(value)}});
     }
     const Stopwatch backward_watch;
-    const double factor = share * scale;
-    // The product is taken in float32: a scaled loss is what float16 cannot hold.
-    adapter.backward(module_,
-                     factor == 1 ? loss : loss.to(at::promoteTypes(loss.scalar_type(), torch::kFloat)) * factor);
+    backward(loss, parts[i].share);
     window_.backward_s += backward_watch.seconds();
   }
   return mean_loss;
+}
+
+void Engine::backward(const torch::Tensor& loss, double share) {
+  const double factor = share * optimizer_->loss_scale();
+  // The product is taken in float32: a scaled loss is what float16 cannot hold.
+  adapter().backward(module_,
+                     factor == 1 ? loss : loss.to(at::promoteTypes(loss.scalar_type(), torch::kFloat)) * factor);
+}
+
+void Engine::stop_at_non_finite(double loss) const {
+  throw NonFiniteError(
+      fmt::format("the loss is {} at {}, learning rate {:g}; training stopped before this update. A smaller "
+                  "learning rate or Optimizer.grad_clip usually helps",
+                  loss, where(), window_.learning_rate));
 }
 
 void Engine::stop_at_spike(double loss) const {
@@ -320,6 +375,7 @@ void Engine::log_window(const Loader& train) {
                      .forward_s = window_.forward_s / steps,
                      .backward_s = window_.backward_s / steps,
                      .optimizer_s = window_.optimizer_s / steps,
+                     .comm_s = strategy_.alone() ? std::nullopt : std::optional(window_.comm_s / steps),
                      .loss_scale = optimizer_->loss_scale(),
                      .found_inf = state_.window_found_inf};
   module_.training_step_end(log);

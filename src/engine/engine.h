@@ -1,5 +1,5 @@
-// The training loop, FleetX's EagerEngine for one process: fit, evaluate, predict, save, load, export. It knows
-// modules, loaders and checkpoints; it does not know models, datasets, processes or how a record is written.
+// The training loop, FleetX's EagerEngine: fit, evaluate, predict, save, load, export. It knows modules, loaders and
+// checkpoints; it does not know models, datasets, how processes share the work or how a record is written.
 #pragma once
 
 #include <filesystem>
@@ -16,6 +16,7 @@
 #include "engine/module.h"
 #include "engine/observer.h"
 #include "engine/options.h"
+#include "engine/strategy.h"
 #include "engine/updater.h"
 
 namespace assay {
@@ -29,6 +30,7 @@ struct EngineServices {
   Stopwatch started{};                                          // when the process, and so the run, began
   std::optional<double> peak_flops{};  // of the device, a second, in the precision of the run; nullopt: unknown
   Adapter* adapter = nullptr;          // the vendor's, borrowed; null: nothing is replaced
+  Strategy* strategy = nullptr;        // of several processes, borrowed; null: there is one
 };
 
 struct Predictions {
@@ -69,6 +71,8 @@ class Engine {
   void notify(const char* event, const Json& data = Json::object());
   // Model FLOPS achieved over peak FLOPS, for so many samples in so many seconds; nullopt: unknown.
   std::optional<double> mfu(int64_t num_samples, double seconds) const;
+  // All weights, by name, on the process that writes; nothing on others.
+  NamedTensors whole_weights() { return strategy_.whole_weights(module_); }
   // How far into the process the times of state() reach.
   double measured_until_s() const { return measured_until_s_; }
   Module& module() const { return module_; }
@@ -78,7 +82,11 @@ class Engine {
   void run_training(Loader& train, Loader* eval);
   void train_epoch(Loader& train, Loader* eval);
   void train_step(Batch batch);
+  std::vector<MicroBatch> micro_batches(const Batch& batch);
   double forward_backward(const Batch& batch);
+  double run_micro_batches(const std::vector<MicroBatch>& parts);
+  void backward(const torch::Tensor& loss, double share);
+  void stop_at_non_finite(double loss) const;
   void convert_model(Adapter& adapter);
   bool update_weights(double loss, double learning_rate);
   Schedule::Position schedule_position(int64_t num_samples) const;
@@ -96,7 +104,8 @@ class Engine {
   void stop_at_spike(double loss) const;
   void judge(const Evaluation& evaluation);
   bool among_the_best(double value);
-  Trained trained() { return {module_, *optimizer_, parts_}; }
+  Trained trained() { return {module_, *optimizer_, strategy_, parts_}; }
+  Adapter& adapter() { return services_.adapter ? *services_.adapter : default_adapter_; }
   void announce(const std::optional<WrittenCheckpoint>& written);
   void add_train_time();
   EvalSums run_batches(Loader& loader, std::optional<int64_t> max_batches, bool test,
@@ -111,6 +120,8 @@ class Engine {
   std::optional<SpikeGuard> spike_guard_;
   Adapter default_adapter_;
   Precision precision_;
+  Strategy one_process_;
+  Strategy& strategy_;
   std::unique_ptr<Updater> optimizer_;
   std::unique_ptr<LowPrecisionWeights> low_weights_;  // null: the network computes with the optimizer's weights
   std::vector<StatePart*> parts_;                     // what else belongs into a checkpoint
@@ -119,10 +130,11 @@ class Engine {
   int64_t num_steps_ = 0;                                      // to be done in all
   std::optional<std::pair<int64_t, int64_t>> saved_position_;  // epoch and step of the last checkpoint
   std::unique_ptr<CheckpointWriter> writer_;                   // from the first save on
+  bool stop_agreed_ = false;                                   // a process was asked to stop, and all of them know
   bool ended_early_ = false;  // at the target, or because evaluations stopped getting better
   double last_loss_ = 0;      // of the last step
   struct Window {             // times since the last log line
-    double total_s = 0, data_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0;
+    double total_s = 0, data_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0, comm_s = 0;
     int64_t samples = 0;
     double learning_rate = 0;  // of the last step
     int64_t steps = 0;         // timed; fewer than state_.window_steps right after resuming

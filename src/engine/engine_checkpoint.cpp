@@ -16,7 +16,9 @@ void Engine::save() {
   }
   add_train_time();
   saved_position_ = std::pair(state_.epoch, state_.global_step);
-  writer_->start(take_snapshot(trained(), state_));
+  Snapshot snapshot = take_snapshot(trained(), state_);
+  if (!strategy_.is_writer()) return;
+  writer_->start(std::move(snapshot));
   announce(writer_->finished());
 }
 
@@ -71,7 +73,7 @@ bool Engine::resume() {
     return true;
   }
   if (options_.pretrained) {
-    const std::string hash = load_pretrained(*options_.pretrained, module_);
+    const std::string hash = load_pretrained(*options_.pretrained, module_, strategy_);
     notify(keys::kPretrained, {{"path", options_.pretrained->string()}, {"weights_hash", hash}});
   }
   return false;
@@ -82,7 +84,8 @@ void Engine::save_if_new() {
 }
 
 void Engine::stop_if_asked() {
-  if (!services_.stop_requested() || finished()) return;
+  const bool stop = strategy_.alone() ? services_.stop_requested() : stop_agreed_;
+  if (!stop || finished()) return;
   if (services_.checkpoint_folder.empty()) {
     throw InterruptedError(fmt::format("stopped after step {} of {}", state_.global_step, num_steps_));
   }

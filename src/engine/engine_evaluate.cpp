@@ -106,24 +106,27 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
   module_.model().eval();
   const int64_t num_batches = max_batches ? std::min(*max_batches, loader.num_batches()) : loader.num_batches();
   EvalCollector collected;
+  strategy_.begin_evaluation();
   loader.start(0);
   for (int64_t i = 0; i < num_batches; ++i) {
     const Stopwatch watch;
     const Batch batch = precision_.place(module_.pretreating_batch(*loader.next()));
-    const EvalStep step = test ? module_.test_step(batch) : module_.validation_step(batch);
-    collected.add(step);
-    if (on_step) on_step(batch, step);
+    const std::optional<EvalStep> step = strategy_.evaluate(module_, batch, test);
+    if (!step || batch.num_samples == 0) continue;  // measured elsewhere, or a sample that does not count
+    collected.add(*step);
+    if (on_step) on_step(batch, *step);
     const EvalLog log{.stage = test ? "test" : "eval",
                       .epoch = state_.epoch,
                       .batch = i + 1,
                       .num_batches = num_batches,
-                      .loss = step.loss.item<double>(),
+                      .loss = step->loss.item<double>(),
                       .batch_cost_s = watch.seconds()};
     if (log.batch == num_batches || log.batch % options_.logging_freq == 0) {
       test ? module_.test_step_end(log) : module_.validation_step_end(log);
     }
   }
-  return collected.sums();
+  strategy_.end_evaluation();
+  return strategy_.merge(collected.sums());
 }
 
 void Engine::adopt_average() {

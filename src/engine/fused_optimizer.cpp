@@ -35,15 +35,23 @@ UpdateRule rule_of(const Optimizer::Options& options) {
   return UpdateRule::Adagrad;
 }
 
-void check_options(const Optimizer::Options& options, const NamedTensors& parameters) {
+void check_options(const Optimizer::Options& options, const std::vector<TrainedParameter>& parameters) {
   const std::vector<std::string>& known = Optimizer::names();
   if (std::find(known.begin(), known.end(), options.name) == known.end()) {
     throw ConfigError(fmt::format("Optimizer.name '{}': unknown optimizer{}; known are {}", options.name,
                                   did_you_mean(options.name, known), join(known, ", ")));
   }
+  for (const TrainedParameter& parameter : parameters) {
+    if (options.name == "LAMB" && !parameter.is_whole) {
+      throw ConfigError(
+          fmt::format("Optimizer.name LAMB: its norms are over whole parameters, and this process has a part of {}; "
+                      "use AdamW with sharding and tensor parallelism",
+                      parameter.name));
+    }
+  }
   if (!options.no_decay) return;
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  for (const TrainedParameter& parameter : parameters) names.push_back(parameter.name);
   for (const std::string& part : *options.no_decay) {
     const bool used = std::any_of(names.begin(), names.end(),
                                   [&](const std::string& name) { return name.find(part) != std::string::npos; });
@@ -54,8 +62,8 @@ void check_options(const Optimizer::Options& options, const NamedTensors& parame
   }
 }
 
-bool is_decayed(const Optimizer::Options& options, const std::string& name, const torch::Tensor& weight) {
-  if (!options.no_decay) return weight.dim() > 1 || (options.name != "AdamW" && options.name != "LAMB");
+bool is_decayed(const Optimizer::Options& options, const std::string& name, int64_t num_dims) {
+  if (!options.no_decay) return num_dims > 1 || (options.name != "AdamW" && options.name != "LAMB");
   return std::none_of(options.no_decay->begin(), options.no_decay->end(),
                       [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
@@ -105,15 +113,26 @@ UpdateFactors<T> factors_of(const Optimizer::Options& o, double rate, double sca
 
 }  // namespace
 
-FusedOptimizer::FusedOptimizer(NamedTensors parameters, const Options& options) : options_(options) {
-  check_options(options, parameters);
-  for (auto& [name, weight] : parameters) {
+FusedOptimizer::FusedOptimizer(const NamedTensors& parameters, const Options& options)
+    : FusedOptimizer(whole_parameters(parameters), options) {}
+
+FusedOptimizer::FusedOptimizer(ParameterSet set, const Options& options)
+    : options_(options), sum_of_all_(std::move(set.sum_of_all)) {
+  check_options(options, set.parameters);
+  for (const TrainedParameter& parameter : set.parameters) {
+    const torch::Tensor& weight = parameter.tensor;
     const torch::ScalarType type = weight.scalar_type();
     ASSAY_CHECK(weight.device().is_cpu() && (type == torch::kFloat || type == torch::kDouble),
-                name + " is not float32 or float64 on the CPU");
-    ASSAY_CHECK(type == parameters[0].second.scalar_type(), name + " is of another type than the other parameters");
-    ASSAY_CHECK(weight.is_non_overlapping_and_dense(), name + " is not dense");
-    Slot slot{.name = name, .weight = weight, .first = {}, .second = {}, .decays = is_decayed(options, name, weight)};
+                parameter.name + " is not float32 or float64 on the CPU");
+    ASSAY_CHECK(type == set.parameters[0].tensor.scalar_type(),
+                parameter.name + " is of another type than the other parameters");
+    ASSAY_CHECK(weight.is_non_overlapping_and_dense(), parameter.name + " is not dense");
+    Slot slot{.name = parameter.name,
+              .weight = weight,
+              .first = {},
+              .second = {},
+              .decays = is_decayed(options, parameter.name, parameter.num_dims),
+              .counts = parameter.counts};
     if (has_moments(options) || has_momentum(options)) slot.first = at::zeros_like(weight.detach());
     if (has_moments(options) || has_squares(options)) slot.second = at::zeros_like(weight.detach());
     slots_.push_back(std::move(slot));
@@ -169,8 +188,8 @@ double FusedOptimizer::gradient_norm(const std::vector<Piece>& pieces) const {
     }
   });
   double total = 0;
-  for (const double sum : sums) total += sum;
-  return std::sqrt(total);
+  for (size_t i = 0; i < sums.size(); ++i) total += pieces[i].slot->counts ? sums[i] : 0;
+  return std::sqrt(sum_of_all_(total));
 }
 
 // One pass of a rule. `ratios` (of the rate) and `norms`, where given, have one entry a piece.

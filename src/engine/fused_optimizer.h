@@ -26,7 +26,8 @@ class FusedOptimizer final : public Optimizer {
   // Keeps the parameters, which must be dense, on the CPU and all float32 or all float64. Gradients may be of a lower
   // precision than their parameter. Throws ConfigError for an unknown rule, and for a part of no_decay that no name
   // has.
-  FusedOptimizer(NamedTensors parameters, const Options& options);
+  FusedOptimizer(ParameterSet parameters, const Options& options);
+  FusedOptimizer(const NamedTensors& parameters, const Options& options);
 
   Outcome step(const Update& update) override;
   void clear_grad() override;
@@ -42,6 +43,7 @@ class FusedOptimizer final : public Optimizer {
     torch::Tensor first;   // same layout as the weight
     torch::Tensor second;  // same layout as the weight
     bool decays = true;
+    bool counts = true;  // in the norm of all gradients
   };
   // A part of one parameter that one thread updates. Elements of the gradient; those of the weight are at the same
   // place unless the gradient is one of rows.
@@ -65,6 +67,7 @@ class FusedOptimizer final : public Optimizer {
   void update_lamb(const std::vector<Piece>& pieces, const UpdateFactors<T>& factors);
 
   Options options_;
+  std::function<double(double)> sum_of_all_;
   std::vector<Slot> slots_;
   int64_t num_updates_ = 0;
 };

@@ -27,6 +27,27 @@ TensorList inputs_of(const Batch& batch) {
 
 const torch::Tensor& label_of(const Batch& batch) { return batch.tensors.back(); }
 
+TensorList Network::run_segment(int64_t index, const TensorList& /*stream*/, const TensorList& inputs) {
+  ASSAY_CHECK(index == 0 && num_segments() == 1, "a network with segments must say how to run one");
+  return {forward(inputs)};
+}
+
+std::vector<std::string> Network::segment_parameters(int64_t /*index*/) const {
+  std::vector<std::string> names;
+  for (const auto& item : named_parameters()) names.push_back(item.key());
+  return names;
+}
+
+TensorList Network::run_one(int64_t index, const TensorList& stream, const TensorList& inputs) {
+  return runner_ ? runner_(index, stream, inputs) : run_segment(index, stream, inputs);
+}
+
+TensorList Network::run(const TensorList& inputs) {
+  TensorList stream;
+  for (int64_t i = 0; i < num_segments(); ++i) stream = run_one(i, stream, inputs);
+  return stream;
+}
+
 void Module::init() {
   ASSAY_CHECK(!model_, "init() called twice");
   model_ = get_model();
@@ -38,7 +59,15 @@ Network& Module::model() const {
   return *model_;
 }
 
-torch::Tensor Module::training_step(const Batch& batch) { return loss_fn_(forward(inputs_of(batch)), label_of(batch)); }
+// A module may replace forward(), which a network of one segment leaves room for.
+torch::Tensor Module::training_step(const Batch& batch) {
+  const TensorList inputs = inputs_of(batch);
+  return training_loss(model().num_segments() == 1 ? TensorList{forward(inputs)} : model().run(inputs), batch);
+}
+
+torch::Tensor Module::training_loss(const TensorList& stream, const Batch& batch) {
+  return loss_fn_(model().output(stream), label_of(batch));
+}
 
 // The format is FleetX's, since its users' scripts read these lines.
 void Module::training_step_end(const TrainLog& log) {
@@ -64,7 +93,14 @@ EvalSums EvalCollector::sums() const {
   return all;
 }
 
-EvalStep Module::validation_step(const Batch& batch) { return measure_output(forward(inputs_of(batch)), batch); }
+EvalStep Module::validation_step(const Batch& batch) {
+  if (model().num_segments() > 1) return measure_stream(model().run(inputs_of(batch)), batch);
+  return measure_output(forward(inputs_of(batch)), batch);
+}
+
+EvalStep Module::measure_stream(const TensorList& stream, const Batch& batch) {
+  return measure_output(model().output(stream), batch);
+}
 
 EvalStep Module::measure_output(const torch::Tensor& output, const Batch& batch) {
   EvalStep step;
@@ -85,7 +121,11 @@ MetricValues Module::validation_epoch_end(int64_t /*epoch*/, const EvalSums& sum
 }
 
 std::unique_ptr<Optimizer> Module::configure_optimizers(const Optimizer::Options& options) {
-  return std::make_unique<FusedOptimizer>(trainable_parameters(model()), options);
+  return std::make_unique<FusedOptimizer>(trained_parameters(), options);
+}
+
+ParameterSet Module::trained_parameters() const {
+  return trained_parameters_ ? *trained_parameters_ : whole_parameters(trainable_parameters(model()));
 }
 
 }  // namespace assay

@@ -14,6 +14,7 @@
 
 #include "data/dataset.h"
 #include "engine/optimizer.h"
+#include "nn/tensor_parallel.h"
 
 namespace assay {
 
@@ -22,10 +23,51 @@ struct EngineOptions;
 
 using TensorList = std::vector<torch::Tensor>;
 
+// How a parameter or buffer is spread over tensor-parallel processes: each has a part of one dimension. A tensor that
+// no split names is the same everywhere.
+struct WeightSplit {
+  std::string name;
+  int64_t dim = 0;
+  int64_t groups = 1;  // the dimension is so many things side by side (query, key, value), and each is split
+};
+
 // What a module trains: a torch module with one forward function for training, evaluation and export.
+//
+// A network that can be cut into a row of segments implements run_segment() and the functions beside it instead of
+// forward(). A stream of tensors goes from one segment to the next; the inputs of the batch are there for all of them.
 class Network : public torch::nn::Module {
  public:
-  virtual torch::Tensor forward(const TensorList& inputs) = 0;
+  virtual torch::Tensor forward(const TensorList& inputs) { return output(run(inputs)); }
+
+  // --- segments, for pipelines and for parameters that are only gathered where they are needed
+  virtual int64_t num_segments() const { return 1; }
+  // The stream behind a segment. It is empty before the first one.
+  virtual TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs);
+  // What forward() returns, from the stream behind the last segment.
+  virtual torch::Tensor output(const TensorList& stream) { return stream.at(0); }
+  // The parameters that a segment reads, and of the last one also those that output() and the loss read.
+  virtual std::vector<std::string> segment_parameters(int64_t index) const;
+
+  // --- tensor parallelism
+  virtual std::vector<WeightSplit> weight_splits() const { return {}; }
+  // Parameters that all tensor-parallel processes use for all of a sequence, even when sequences are split.
+  virtual std::vector<std::string> whole_sequence_parameters() const { return {}; }
+  // Throws ConfigError when the sizes of the network do not divide. Called before the weights are cut.
+  virtual void set_tensor_parallel(const TensorParallel& tensor_parallel) { tensor_parallel_ = tensor_parallel; }
+  const TensorParallel& tensor_parallel() const { return tensor_parallel_; }
+
+  // Parameters whose gradients are sparse: some rows of a table.
+  virtual std::vector<std::string> sparse_parameters() const { return {}; }
+
+  // All segments one after the other, and one of them, by the runner, if there is one, instead of run_segment().
+  TensorList run(const TensorList& inputs);
+  TensorList run_one(int64_t index, const TensorList& stream, const TensorList& inputs);
+  using SegmentRunner = std::function<TensorList(int64_t index, const TensorList& stream, const TensorList& inputs)>;
+  void run_segments_by(SegmentRunner runner) { runner_ = std::move(runner); }
+
+ private:
+  TensorParallel tensor_parallel_;
+  SegmentRunner runner_;
 };
 
 // prediction, label -> mean loss over the batch.
@@ -58,6 +100,7 @@ struct TrainLog {
   double forward_s = 0;
   double backward_s = 0;
   double optimizer_s = 0;
+  std::optional<double> comm_s;  // of these, waiting for other processes; nullopt: there are none
   double loss_scale = 1;
   int64_t found_inf = 0;  // steps skipped since the last log, since a gradient or the loss was not finite
 };
@@ -129,8 +172,15 @@ class Module {
   virtual torch::Tensor forward(const TensorList& inputs) { return model().forward(inputs); }
   // The last tensor of a batch is the label, the others are inputs.
   virtual torch::Tensor training_step(const Batch& batch);
+  // The mean loss from the stream behind the last segment of the network: what training_step() does there.
+  virtual torch::Tensor training_loss(const TensorList& stream, const Batch& batch);
+  // What the mean loss of a batch is a mean over: how several batches, or several processes, make one mean. nullopt:
+  // its samples.
+  virtual std::optional<double> loss_weight(const Batch& /*batch*/) const { return std::nullopt; }
   virtual void training_step_end(const TrainLog& log);   // prints FleetX's line
   virtual EvalStep validation_step(const Batch& batch);  // measure_output() of forward()
+  // The same from the stream behind the last segment.
+  virtual EvalStep measure_stream(const TensorList& stream, const Batch& batch);
   // Loss and sums that an output gives on its batch, whoever computed it: the network, or its export.
   virtual EvalStep measure_output(const torch::Tensor& output, const Batch& batch);
   virtual void validation_step_end(const EvalLog& log);
@@ -149,6 +199,9 @@ class Module {
   void init();
   Network& model() const;
   const std::shared_ptr<Network>& network() const { return model_; }
+  // What the optimizer updates: the network's trainable parameters, or what a strategy has set instead.
+  ParameterSet trained_parameters() const;
+  void set_trained_parameters(ParameterSet parameters) { trained_parameters_ = std::move(parameters); }
   // Trains another network from now on: a vendor's convert_model.
   void replace_network(std::shared_ptr<Network> network) { model_ = std::move(network); }
   const LossFunction& loss_fn() const { return loss_fn_; }
@@ -156,6 +209,7 @@ class Module {
  private:
   std::shared_ptr<Network> model_;
   LossFunction loss_fn_;
+  std::optional<ParameterSet> trained_parameters_;
 };
 
 // The parts of a batch by the convention above.

@@ -11,6 +11,14 @@ const std::vector<std::string>& Optimizer::names() {
   return kNames;
 }
 
+ParameterSet whole_parameters(const NamedTensors& parameters) {
+  ParameterSet set;
+  for (const auto& [name, tensor] : parameters) {
+    set.parameters.push_back({.name = name, .tensor = tensor, .num_dims = tensor.dim()});
+  }
+  return set;
+}
+
 std::vector<torch::Tensor> find_state(const NamedTensors& wanted, const std::map<std::string, torch::Tensor>& saved) {
   std::vector<torch::Tensor> tensors;
   for (const auto& [name, tensor] : wanted) {

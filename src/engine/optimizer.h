@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,22 @@
 namespace assay {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+// What an optimizer updates. With several processes it may be a part of the weights, or parts of parameters.
+struct TrainedParameter {
+  std::string name;
+  torch::Tensor tensor;
+  int64_t num_dims = 0;  // of the whole parameter, of which the tensor may be a flat piece
+  bool counts = true;    // in the norm of all gradients; false where another process counts the same parameter
+  bool is_whole = true;  // the tensor is all of the parameter
+};
+struct ParameterSet {
+  std::vector<TrainedParameter> parameters;
+  // Makes a sum over the parameters of this process one over those of all processes.
+  std::function<double(double)> sum_of_all = [](double own) { return own; };
+};
+
+ParameterSet whole_parameters(const NamedTensors& parameters);
 
 // Not thread-safe.
 class Optimizer {

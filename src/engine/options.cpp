@@ -199,6 +199,9 @@ EngineOptions read_engine_options(const WorkerConfig& config) {
   read_engine(config, options);
   read_optimizer(config, options);
   read_profiler(config, options);
+  Reader distributed = config.section("Distributed");
+  Reader sharding = distributed.section("sharding");
+  options.num_replicas = distributed.get_int("dp_degree", 1) * sharding.get_int("sharding_degree", 1);
   make_schedule(options, 1000);  // refuses what makes no schedule before any data is read
   return options;
 }
@@ -210,7 +213,7 @@ int64_t total_steps(const EngineOptions& options, int64_t batches_per_epoch) {
 
 Schedule make_schedule(const EngineOptions& options, int64_t num_steps) {
   Schedule::Options schedule = options.schedule;
-  const int64_t per_step = options.schedule_by_samples ? options.local_batch_size : 1;
+  const int64_t per_step = options.schedule_by_samples ? options.local_batch_size * options.num_replicas : 1;
   if (schedule.decay_steps == 0) schedule.decay_steps = std::max<int64_t>(num_steps * per_step, 1);
   if (schedule.warmup_steps == 0 && options.warmup_rate > 0) {
     schedule.warmup_steps = std::llround(options.warmup_rate * static_cast<double>(schedule.decay_steps));

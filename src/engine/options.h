@@ -42,7 +42,8 @@ struct EngineOptions {
   };
   std::optional<ProfileWindow> profile;  // nullopt: no profile
   int64_t seed = 0;                      // Global.seed
-  int64_t local_batch_size = 1;          // Global.local_batch_size
+  int64_t local_batch_size = 1;          // Global.local_batch_size: samples a step and replica
+  int64_t num_replicas = 1;              // processes with other samples: Distributed.dp_degree * sharding_degree
   std::string device = "cpu";            // Global.device: a name of the device registry
   std::optional<std::string> plugin;     // Global.plugin
   Optimizer::Options optimizer;

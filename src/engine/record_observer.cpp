@@ -31,7 +31,7 @@ RecordObserver::RecordObserver(RecordWriter& writer, const Target& target, const
   describe(keys::kTrainLossScale, Json{{"unit", ""}, {"format", ":.0f"}, {"STAGE", "TRAIN"}});
   describe(keys::kTrainFoundInf, metric("steps", ":.0f", "MINIMIZE", "TRAIN"));
   for (const char* name : {keys::kTrainDataTime, keys::kTrainForwardTime, keys::kTrainBackwardTime,
-                           keys::kTrainOptimizerTime, keys::kTrainComputeTime}) {
+                           keys::kTrainOptimizerTime, keys::kTrainCommTime, keys::kTrainComputeTime}) {
     describe(name, metric("s", ":.6f", "MINIMIZE", "TRAIN"));
   }
   describe(keys::kTrainMfu, metric("", ":.4f", "MAXIMIZE", "TRAIN"));
@@ -71,6 +71,7 @@ void RecordObserver::on_train_log(const TrainLog& log) {
                  {keys::kTrainForwardTime, log.forward_s},
                  {keys::kTrainBackwardTime, log.backward_s},
                  {keys::kTrainOptimizerTime, log.optimizer_s},
+                 {keys::kTrainCommTime, number_or_null(log.comm_s)},
                  {keys::kTrainComputeTime, log.forward_s + log.backward_s + log.optimizer_s},
                  {keys::kTrainMfu, number_or_null(log.mfu)},
                  {keys::kTrainPeakMemory, count_or_null(log.peak_memory_bytes)}};

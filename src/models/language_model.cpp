@@ -14,9 +14,13 @@ LossFunction LanguageModel::get_loss_fn() {
   };
 }
 
+std::optional<double> LanguageModel::loss_weight(const Batch& batch) const {
+  return static_cast<double>(label_of(batch).ne(kIgnoredLabel).sum().item<int64_t>());
+}
+
 EvalStep LanguageModel::measure_output(const torch::Tensor& output, const Batch& batch) {
   EvalStep step = Module::measure_output(output, batch);
-  const auto num_tokens = static_cast<double>(label_of(batch).ne(kIgnoredLabel).sum().item<int64_t>());
+  const double num_tokens = *loss_weight(batch);
   step.sums["tokens"] = num_tokens;
   step.sums["nats"] = num_tokens > 0 ? step.loss.item<double>() * num_tokens : 0;
   if (batch.text_bytes) step.sums["bytes"] = *batch.text_bytes;

@@ -13,6 +13,7 @@ class LanguageModel : public Module {
   // A batch is tokens [B, T] and labels [B, T], the token that follows each; -100 does not count.
   LossFunction get_loss_fn() override;  // logits [B, T, V], labels [B, T]
   std::string sample_unit() const override { return "tokens"; }
+  std::optional<double> loss_weight(const Batch& batch) const override;  // the tokens that count
   EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   // "loss" a token that counts, "perplexity" and, where batches say how many bytes their text has, "bits_per_byte".
   MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums) override;

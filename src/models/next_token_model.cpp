@@ -8,8 +8,8 @@ std::vector<InputSpec> NextTokenModel::input_spec() const {
   return {{.name = "tokens", .dtype = torch::kLong, .shape = {-1, sequence_length_}, .num_values = vocab_size_}};
 }
 
-torch::Tensor NextTokenModel::training_step(const Batch& batch) {
-  return dynamic_cast<NextTokenNetwork&>(model()).loss(inputs_of(batch).at(0), label_of(batch));
+torch::Tensor NextTokenModel::training_loss(const TensorList& stream, const Batch& batch) {
+  return dynamic_cast<NextTokenNetwork&>(model()).loss(stream, label_of(batch));
 }
 
 }  // namespace assay

@@ -13,7 +13,7 @@ class NextTokenModel : public LanguageModel {
       : sequence_length_(sizes.sequence_length), vocab_size_(sizes.vocab_size) {}
   std::vector<InputSpec> input_spec() const override;
   double units_per_sample() const override { return static_cast<double>(sequence_length_); }
-  torch::Tensor training_step(const Batch& batch) override;
+  torch::Tensor training_loss(const TensorList& stream, const Batch& batch) override;
 
  private:
   int64_t sequence_length_, vocab_size_;

@@ -11,7 +11,7 @@ namespace assay {
 class NextTokenNetwork : public Network, public Decoder {
  public:
   // The mean cross entropy of labels [B, T], the token behind each; -100 does not count. Logits are not kept.
-  virtual torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels) = 0;
+  virtual torch::Tensor loss(const TensorList& stream, const torch::Tensor& labels) = 0;
 };
 
 }  // namespace assay

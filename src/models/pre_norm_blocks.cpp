@@ -17,12 +17,12 @@ constexpr double kPreNormEpsilon = 1e-5;  // of the published models' normalisat
 }  // namespace
 
 PreNormBlocks::PreNormBlocks(PartMaker& make, const TransformerOptions& o, const BlockNames& names, WeightLayout layout)
-    : options_(o), layout_(layout) {
+    : options_(o), names_(names), layout_(layout) {
   const int64_t width = o.hidden_size, inner = o.ffn_hidden_size;
   const double deviation = o.initializer_range;
   const double smaller = deviation / std::sqrt(2.0 * static_cast<double>(o.num_layers));
   for (int64_t i = 0; i < o.num_layers; ++i) {
-    const std::string at = fmt::format("{}.{}.", names.path, i);
+    const std::string at = path_of(i);
     Block block;
     block.first_norm = make.norm(at + names.first_norm, width, kPreNormEpsilon);
     block.attention = make.affine(at + names.attention, {width, 3 * width}, layout, deviation);
@@ -35,37 +35,77 @@ PreNormBlocks::PreNormBlocks(PartMaker& make, const TransformerOptions& o, const
   last_norm_ = make.norm(names.last_norm, width, kPreNormEpsilon);
 }
 
-torch::Tensor PreNormBlocks::run(const torch::Tensor& embedded, AttentionOptions seen, bool training) const {
-  seen.num_heads = options_.num_attention_heads;
-  seen.dropout = training ? options_.attention_probs_dropout_prob : 0;
-  const Call call{seen, training ? options_.hidden_dropout_prob : 0};
-  const torch::Tensor x = torch::dropout(embedded, call.dropout, call.dropout > 0);
-  TensorList stream = {x, layer_norm(x, blocks_.front().first_norm)};
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const auto run_one = [this, i, call](const TensorList& inputs) { return run_block(i, call, inputs); };
-    stream = options_.recomputes == Recomputes::Blocks ? recompute(run_one, stream) : run_one(stream);
-  }
-  return stream[1];
+std::string PreNormBlocks::path_of(int64_t index) const { return fmt::format("{}.{}.", names_.path, index); }
+
+PreNormBlocks::Call PreNormBlocks::call_of(const Pass& pass) const {
+  AttentionOptions seen = pass.seen;
+  seen.num_heads = options_.num_attention_heads / pass.parallel.size();
+  seen.dropout = pass.training ? options_.attention_probs_dropout_prob : 0;
+  seen.dropout_stream = pass.parallel.dropout_stream();
+  // What is computed alike everywhere drops alike; parts of a sequence do not.
+  const uint64_t stream = pass.parallel.splits_sequence() ? pass.parallel.dropout_stream() : 0;
+  return {seen, pass.training ? options_.hidden_dropout_prob : 0, stream, pass.parallel};
+}
+
+TensorList PreNormBlocks::begin(const torch::Tensor& embedded, const Pass& pass) const {
+  const double dropout = call_of(pass).dropout;
+  const torch::Tensor x = pass.parallel.split_sequence(torch::dropout(embedded, dropout, dropout > 0));
+  return {x, layer_norm(x, blocks_.front().first_norm)};
+}
+
+TensorList PreNormBlocks::run_block(int64_t index, const TensorList& stream, const Pass& pass) const {
+  const auto run_one = [this, i = static_cast<size_t>(index), call = call_of(pass)](const TensorList& inputs) {
+    return compute_block(i, call, inputs);
+  };
+  return options_.recomputes == Recomputes::Blocks ? recompute(run_one, stream) : run_one(stream);
 }
 
 torch::Tensor PreNormBlocks::attend(const Block& block, const Call& call, const torch::Tensor& normed) const {
-  const auto run_one = [&block, layout = layout_, seen = call.seen](const TensorList& inputs) {
-    return TensorList{attention(linear(inputs[0], block.attention.weight, layout), block.attention.bias, seen)};
+  const auto run_one = [&block, layout = layout_, call](const TensorList& inputs) {
+    const torch::Tensor entered = call.parallel.enter(inputs[0]);
+    return TensorList{attention(linear(entered, block.attention.weight, layout), block.attention.bias, call.seen)};
   };
   return (options_.recomputes == Recomputes::Attention ? recompute(run_one, {normed}) : run_one({normed}))[0];
 }
 
 // Each addition to the residual stream goes with the normalisation behind it.
-TensorList PreNormBlocks::run_block(size_t index, const Call& call, const TensorList& inputs) const {
+TensorList PreNormBlocks::compute_block(size_t index, const Call& call, const TensorList& inputs) const {
   const Block& b = blocks_[index];
   const LayerNormWeights& next = index + 1 < blocks_.size() ? blocks_[index + 1].first_norm : last_norm_;
   const torch::Tensor seen = attend(b, call, inputs[1]);
-  const ResidualNorm middle = residual_norm(
-      inputs[0], {linear(seen, b.attention_out.weight, layout_), b.attention_out.bias, call.dropout}, b.second_norm);
-  const torch::Tensor wide = linear(middle.normed, b.feed.weight, layout_);
-  const torch::Tensor fed = gelu_linear(wide, b.feed.bias, Gelu::Tanh, b.feed_out.weight, layout_);
-  const ResidualNorm end = residual_norm(middle.sum, {fed, b.feed_out.bias, call.dropout}, next);
+  const torch::Tensor attended = call.parallel.leave(linear(seen, b.attention_out.weight, layout_));
+  const ResidualNorm middle =
+      residual_norm(inputs[0], {attended, b.attention_out.bias, call.dropout, call.stream}, b.second_norm);
+  const torch::Tensor wide = linear(call.parallel.enter(middle.normed), b.feed.weight, layout_);
+  const torch::Tensor fed = call.parallel.leave(gelu_linear(wide, b.feed.bias, Gelu::Tanh, b.feed_out.weight, layout_));
+  const ResidualNorm end = residual_norm(middle.sum, {fed, b.feed_out.bias, call.dropout, call.stream}, next);
   return {end.sum, end.normed};
+}
+
+std::vector<std::string> PreNormBlocks::first_norm_parameters() const {
+  return with_bias({path_of(0) + names_.first_norm});
+}
+
+std::vector<std::string> PreNormBlocks::block_parameters(int64_t index) const {
+  const std::string at = path_of(index);
+  const bool is_last = index + 1 == options_.num_layers;
+  return with_bias({at + names_.attention, at + names_.attention_out, at + names_.second_norm, at + names_.feed,
+                    at + names_.feed_out, is_last ? names_.last_norm : path_of(index + 1) + names_.first_norm});
+}
+
+std::vector<WeightSplit> PreNormBlocks::weight_splits() const {
+  const int64_t out = layout_ == WeightLayout::OutIn ? 0 : 1;  // the dimension of a weight's outputs
+  std::vector<WeightSplit> splits;
+  for (int64_t i = 0; i < options_.num_layers; ++i) {
+    const std::string at = path_of(i);
+    splits.push_back({at + names_.attention + ".weight", out, 3});
+    splits.push_back({at + names_.attention + ".bias", 0, 3});
+    splits.push_back({at + names_.attention_out + ".weight", 1 - out});
+    splits.push_back({at + names_.feed + ".weight", out});
+    splits.push_back({at + names_.feed + ".bias", 0});
+    splits.push_back({at + names_.feed_out + ".weight", 1 - out});
+  }
+  return splits;
 }
 
 KvCache PreNormBlocks::make_cache(int64_t batch) const {

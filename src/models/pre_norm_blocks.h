@@ -27,9 +27,22 @@ class PreNormBlocks {
   // New weights have the deviation initializer_range; those that add to the residual stream smaller by
   // sqrt(2 num_layers).
   PreNormBlocks(PartMaker& make, const TransformerOptions& options, const BlockNames& names, WeightLayout layout);
-  // Embeddings [B, T, D] -> [B, T, D], behind the last normalisation. `seen` says who sees whom; its heads and dropout
-  // are set. With `training` there is dropout, of the embeddings too.
-  torch::Tensor run(const torch::Tensor& embedded, AttentionOptions seen, bool training) const;
+  // How all blocks of one pass are called.
+  struct Pass {
+    AttentionOptions seen;         // who sees whom; heads and dropout are set by the blocks
+    bool training = false;         // with dropout, of the embeddings too
+    TensorParallel parallel = {};  // who has which part of the weights
+  };
+  // Embeddings [B, T, D] -> the stream before the first block: {residual stream, the same normalised}.
+  TensorList begin(const torch::Tensor& embedded, const Pass& pass) const;
+  // The stream behind block `index`. The normalisation there is the next block's; behind the last block the second
+  // tensor is what the network's last layer reads.
+  TensorList run_block(int64_t index, const TensorList& stream, const Pass& pass) const;
+
+  // --- what Network says of itself (engine/module.h)
+  std::vector<std::string> first_norm_parameters() const;
+  std::vector<std::string> block_parameters(int64_t index) const;  // those that run_block() reads
+  std::vector<WeightSplit> weight_splits() const;
   // The same for tokens behind those in the cache, causal, without dropout; the cache takes them in.
   torch::Tensor decode(torch::Tensor x, KvCache& cache) const;
   KvCache make_cache(int64_t batch) const;
@@ -39,15 +52,20 @@ class PreNormBlocks {
     LayerNormWeights first_norm, second_norm;
     Affine attention, attention_out, feed, feed_out;
   };
+  // A pass as the operators see it.
   struct Call {
     AttentionOptions seen;
-    double dropout;  // of what a block adds
+    double dropout;   // of what a block adds
+    uint64_t stream;  // of that dropout
+    TensorParallel parallel;
   };
-  // A block: {residual stream, the same normalised} -> both behind it. The normalisation is the next block's.
-  TensorList run_block(size_t index, const Call& call, const TensorList& inputs) const;
+  Call call_of(const Pass& pass) const;
+  TensorList compute_block(size_t index, const Call& call, const TensorList& inputs) const;
   torch::Tensor attend(const Block& block, const Call& call, const torch::Tensor& normed) const;
+  std::string path_of(int64_t index) const;
 
   TransformerOptions options_;
+  BlockNames names_;
   WeightLayout layout_;
   std::vector<Block> blocks_;
   LayerNormWeights last_norm_;

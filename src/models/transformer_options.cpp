@@ -1,5 +1,9 @@
 #include "models/transformer_options.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace assay {
 
 namespace {
@@ -13,6 +17,16 @@ Recomputes recompute_option(Reader& section) {
 }
 
 }  // namespace
+
+void check_divides(const TransformerOptions& options, int64_t num_processes) {
+  const auto check = [&](const char* key, int64_t value) {
+    if (value % num_processes == 0) return;
+    throw ConfigError(
+        fmt::format("Distributed.mp_degree = {}: Model.{} = {} does not divide by it", num_processes, key, value));
+  };
+  check("num_attention_heads", options.num_attention_heads);
+  check("ffn_hidden_size", options.ffn_hidden_size);
+}
 
 int64_t size_option(Reader& section, const std::string& key, int64_t fallback, int64_t max) {
   const int64_t value = section.get_int(key, fallback);

@@ -36,6 +36,9 @@ void read_transformer_options(Reader& section, TransformerOptions& options,
                               int64_t (*inner_width)(int64_t width) = four_times);
 std::vector<OptionDoc> transformer_option_docs(const TransformerOptions& defaults);
 
+// Throws ConfigError when so many tensor-parallel processes cannot share the heads and the inner width equally.
+void check_divides(const TransformerOptions& options, int64_t num_processes);
+
 // Options of one key each. Throw ConfigError.
 int64_t size_option(Reader& section, const std::string& key, int64_t fallback, int64_t max);
 double share_option(Reader& section, const std::string& key, double fallback);     // from 0 to below 1

@@ -94,9 +94,9 @@ class Attention : public torch::autograd::Function<Attention> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& qkv, const torch::Tensor& bias,
                                const c10::optional<torch::Tensor>& key_mask, const c10::optional<torch::Tensor>& prefix,
-                               int64_t num_heads, bool causal, double dropout) {
+                               int64_t num_heads, bool causal, const DropoutKey& dropout) {
     const AttentionCall call{key_mask.value_or(torch::Tensor()), prefix.value_or(torch::Tensor()), num_heads, causal,
-                             draw_dropout(dropout)};
+                             dropout};
     const torch::Tensor out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
     const torch::Tensor log_sum = torch::empty({qkv.size(0), num_heads, qkv.size(1)}, qkv.options());
     qkv.scalar_type() == torch::kFloat ? forward_heads<float>(qkv, bias, call, out, log_sum)
@@ -170,8 +170,9 @@ torch::Tensor attention(const torch::Tensor& qkv, const torch::Tensor& bias, con
                 "prefix must be [B] int64, with causal");
     prefix = options.prefix.contiguous();
   }
+  const DropoutKey dropout = draw_dropout(options.dropout, options.dropout_stream);
   return Attention::apply(qkv.contiguous(), bias.contiguous(), mask, prefix, options.num_heads, options.causal,
-                          options.dropout);
+                          dropout);
 }
 
 }  // namespace assay

@@ -14,6 +14,7 @@ struct AttentionOptions {
   torch::Tensor key_mask = {};  // [B, T] bool, false: nobody sees this key; undefined: all are seen
   torch::Tensor prefix = {};    // [B] int64, with causal: every query sees the first so many keys too; undefined: none
   double dropout = 0;           // probability that a weight becomes 0; the caller passes 0 in evaluation
+  uint64_t dropout_stream = 0;  // heads of other processes that drew the same seed have another one
 };
 
 // qkv [B, T, 3 D], for every position its query, key and value, the heads side by side in each; bias [3 D] is added to

@@ -14,8 +14,9 @@ ConvNormImpl::ConvNormImpl(const Options& options) {
   torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
 }
 
-torch::Tensor ConvNormImpl::forward(const torch::Tensor& input, const NormActOptions& options) {
-  return norm_act(*norm_, conv_->forward(input), options);
+torch::Tensor ConvNormImpl::forward(const torch::Tensor& input, const NormActOptions& options,
+                                    const TensorParallel& parts) {
+  return norm_act(*norm_, parts.leave(conv_->forward(input)), options);
 }
 
 }  // namespace assay

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/conv.h>
 
 #include "nn/norm_act.h"
+#include "nn/tensor_parallel.h"
 
 namespace assay {
 
@@ -20,8 +21,10 @@ class ConvNormImpl : public torch::nn::Module {
   // Weights from a normal distribution scaled to the fan-out (He et al. 2015), drawn from the default generator.
   explicit ConvNormImpl(const Options& options);
   torch::Tensor forward(const torch::Tensor& input) { return forward(input, {.residual = {}, .relu = false}); }
-  // With what follows it, in one operator.
-  torch::Tensor forward(const torch::Tensor& input, const NormActOptions& options);
+  // With what follows it, in one operator. Where the convolution has a part of the inputs (nn/tensor_parallel.h), the
+  // results of all processes are added up before the normalisation.
+  torch::Tensor forward(const torch::Tensor& input, const NormActOptions& options,
+                        const TensorParallel& parts = TensorParallel());
 
  private:
   torch::nn::Conv2d conv_{nullptr};

@@ -21,13 +21,14 @@ bool can_fuse(std::initializer_list<torch::Tensor> tensors) {
   return type == torch::kFloat || type == torch::kDouble;
 }
 
-DropoutKey draw_dropout(double probability) {
+DropoutKey draw_dropout(double probability, uint64_t stream) {
   ASSAY_CHECK(probability >= 0 && probability < 1, "the probability of dropout must be from 0 to below 1");
   if (probability == 0) return {};
   auto* generator =
       at::get_generator_or_default<at::CPUGeneratorImpl>(c10::nullopt, at::detail::getDefaultCPUGenerator());
   std::lock_guard lock(generator->mutex_);
-  return {.seed = generator->random64(), .keep = 1 - probability};
+  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // the golden ratio's bits: seeds of streams are far apart
+  return {.seed = generator->random64() ^ stream * kGolden, .keep = 1 - probability};
 }
 
 }  // namespace assay

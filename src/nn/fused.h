@@ -21,7 +21,8 @@ inline bool is_channels_last(const torch::Tensor& x) { return x.is_contiguous(to
 
 // A dropout mask of its own: the seed is drawn from libtorch's CPU generator, so that the generator's state decides it.
 // Nothing is drawn when `probability` is 0.
-DropoutKey draw_dropout(double probability);
+// Processes that draw the same seed get other masks by another stream.
+DropoutKey draw_dropout(double probability, uint64_t stream = 0);
 
 inline constexpr int64_t kRowPiece = 32;  // rows of a piece
 

@@ -139,6 +139,8 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
   }
 };
 
+}  // namespace
+
 void check_labels(const torch::Tensor& label, int64_t classes) {
   for (const int64_t value : {label.min().item<int64_t>(), label.max().item<int64_t>()}) {
     if (value < 0 || value >= classes) {
@@ -147,8 +149,6 @@ void check_labels(const torch::Tensor& label, int64_t classes) {
     }
   }
 }
-
-}  // namespace
 
 torch::Tensor linear_cross_entropy(const torch::Tensor& x, const VocabularyLayer& layer, const torch::Tensor& label) {
   ASSAY_CHECK(x.dim() == 2 && label.dim() == 1 && x.size(0) == label.size(0) && x.size(1) == layer.weight.size(1),

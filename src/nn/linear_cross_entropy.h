@@ -16,6 +16,9 @@ struct VocabularyLayer {
   torch::Tensor bias;    // [V]; undefined: none
 };
 
+// Throws DataError when one of the labels, of which none is to be ignored, is not a class.
+void check_labels(const torch::Tensor& label, int64_t num_classes);
+
 // x [N, D], label [N] int64: a class, or kIgnoredLabel for rows that do not count. The mean is over the rows that count
 // and NaN when none does, as PyTorch's. Throws DataError when a label is not a class. Without gradients wanted, and
 // wherever fused operators cannot be used, the same from libtorch's operators.

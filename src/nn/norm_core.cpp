@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "nn/batch_statistics.h"
 #include "nn/fused.h"
 #include "nn/norm_kernels.h"
 
@@ -51,12 +52,8 @@ bool streams(const torch::Tensor& result) {
          reinterpret_cast<uintptr_t>(result.data_ptr<T>()) % kVector == 0;
 }
 
-struct Moments {
-  std::vector<double> mean, variance;  // biased
-};
-
 template <typename T>
-Moments moments_of(const torch::Tensor& x) {
+BatchMoments moments_of(const torch::Tensor& x) {
   const Rows rows = rows_of(x);
   const auto c = static_cast<size_t>(rows.channels);
   std::vector<T> sums(static_cast<size_t>(num_pieces(rows)) * c);
@@ -65,10 +62,10 @@ Moments moments_of(const torch::Tensor& x) {
   each_piece(rows, Order::Forwards, [&](int64_t piece, int64_t first, int64_t count) {
     run_norm_moments<T>({data + first * rows.channels, count, rows.channels, &sums[piece * c], &squares[piece * c]});
   });
-  Moments total{std::vector<double>(c), std::vector<double>(c)};
+  BatchMoments total{static_cast<double>(rows.count), std::vector<double>(c), std::vector<double>(c)};
   run_norm_combine<T>({sums.data(), squares.data(), rows.count, piece_rows(rows.count, rows.channels), rows.channels,
                        total.mean.data(), total.variance.data()});
-  return total;
+  return shared_moments(std::move(total));
 }
 
 // What a channel is multiplied with and what is added to it, widened for the kernels.
@@ -135,10 +132,18 @@ NormGradients gradients_of(const torch::Tensor& dy, const NormKept& kept) {
   out.weight = torch::empty_like(weight);
   out.bias = torch::empty_like(weight);
   std::vector<T> a(c), b(c), d(c);
-  const auto n = static_cast<double>(rows.count);
   for (size_t k = 0; k < c; ++k) {
     out.weight.data_ptr<T>()[k] = static_cast<T>(product[k] * inv[k]);
     out.bias.data_ptr<T>()[k] = static_cast<T>(sum[k]);
+  }
+  std::vector<double> shared = {static_cast<double>(rows.count)};
+  shared.insert(shared.end(), sum.begin(), sum.end());
+  shared.insert(shared.end(), product.begin(), product.end());
+  share_sums(shared);
+  const double n = shared[0];
+  for (size_t k = 0; k < c; ++k) {
+    sum[k] = shared[1 + k];
+    product[k] = shared[1 + c + k];
     const double scale = weight.data_ptr<T>()[k] * inv[k];
     const double slope = -scale * inv[k] * inv[k] * product[k] / n;
     a[k] = static_cast<T>(scale);
@@ -179,8 +184,8 @@ bool can_fuse_norm(const torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& 
 }
 
 NormKept normalise(torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, bool relu) {
-  const Moments moments = is_float(x) ? moments_of<float>(x) : moments_of<double>(x);
-  const auto n = static_cast<double>(rows_of(x).count);
+  const BatchMoments moments = is_float(x) ? moments_of<float>(x) : moments_of<double>(x);
+  const double n = moments.count;
   const double momentum = *norm.options.momentum();
   std::vector<double> inverse(moments.variance.size());
   std::vector<double> unbiased(moments.variance.size());

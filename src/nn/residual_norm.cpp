@@ -84,9 +84,8 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
   static variable_list forward(AutogradContext* context, const torch::Tensor& x,
                                const c10::optional<torch::Tensor>& delta,
                                const c10::optional<torch::Tensor>& delta_bias, const torch::Tensor& weight,
-                               const torch::Tensor& bias, double epsilon, double dropout) {
+                               const torch::Tensor& bias, double epsilon, const DropoutKey& key) {
     const bool adds = delta.has_value();
-    const DropoutKey key = draw_dropout(dropout);
     const Addend addend{adds ? *delta : torch::Tensor(), adds ? *delta_bias : torch::Tensor()};
     const LayerNormWeights norm{weight, bias, epsilon};
     const variable_list made = x.scalar_type() == torch::kFloat ? forward_norm<float>(x, addend, key, norm)
@@ -125,7 +124,7 @@ torch::Tensor layer_norm(const torch::Tensor& x, const LayerNormWeights& norm) {
   }
   ASSAY_CHECK(x.size(-1) == norm.weight.numel(), "x and the normalisation do not fit");
   return ResidualNormFunction::apply(x.contiguous(), c10::nullopt, c10::nullopt, norm.weight, norm.bias, norm.epsilon,
-                                     0.0)[0];
+                                     DropoutKey{})[0];
 }
 
 ResidualNorm residual_norm(const torch::Tensor& x, const Addend& addend, const LayerNormWeights& norm) {
@@ -135,9 +134,10 @@ ResidualNorm residual_norm(const torch::Tensor& x, const Addend& addend, const L
   }
   ASSAY_CHECK(x.size(-1) == norm.weight.numel() && x.sizes() == addend.delta.sizes(),
               "x, delta and the normalisation do not fit");
-  const variable_list made = ResidualNormFunction::apply(
-      x.contiguous(), c10::optional<torch::Tensor>(addend.delta.contiguous()),
-      c10::optional<torch::Tensor>(addend.bias), norm.weight, norm.bias, norm.epsilon, addend.dropout);
+  const variable_list made =
+      ResidualNormFunction::apply(x.contiguous(), c10::optional<torch::Tensor>(addend.delta.contiguous()),
+                                  c10::optional<torch::Tensor>(addend.bias), norm.weight, norm.bias, norm.epsilon,
+                                  draw_dropout(addend.dropout, addend.dropout_stream));
   return {made[1], made[0]};
 }
 

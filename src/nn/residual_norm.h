@@ -21,6 +21,7 @@ struct Addend {
   torch::Tensor delta;  // as x
   torch::Tensor bias;   // [D]
   double dropout = 0;   // probability that an element of delta + bias becomes 0; the caller passes 0 in evaluation
+  uint64_t dropout_stream = 0;  // processes that drew the same seed for other rows have another one
 };
 struct ResidualNorm {
   torch::Tensor sum;     // x + dropout(delta + bias)

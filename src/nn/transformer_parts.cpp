@@ -12,6 +12,12 @@ torch::TensorOptions new_weights() { return torch::device(num_undrawn_weights > 
 
 }  // namespace
 
+std::vector<std::string> with_bias(const std::vector<std::string>& layers) {
+  std::vector<std::string> names;
+  for (const std::string& layer : layers) names.insert(names.end(), {layer + ".weight", layer + ".bias"});
+  return names;
+}
+
 UndrawnWeights::UndrawnWeights() { ++num_undrawn_weights; }
 UndrawnWeights::~UndrawnWeights() { --num_undrawn_weights; }
 

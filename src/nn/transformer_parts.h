@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <string>
+#include <vector>
 
 #include "nn/linear.h"
 #include "nn/residual_norm.h"
@@ -21,6 +22,9 @@ struct AffineSize {
   int64_t in = 1;
   int64_t out = 1;
 };
+
+// The names of the weight and the bias of each of these layers.
+std::vector<std::string> with_bias(const std::vector<std::string>& layers);
 
 // While one lives, parts are made without memory (libtorch's device `meta`): for whoever asks only how many numbers
 // there are, which for 175 billion of them would not fit.

@@ -13,7 +13,8 @@ inline constexpr char kTrainDataTime[] = "train.data_time";  // seconds per step
 inline constexpr char kTrainForwardTime[] = "train.fp_time";
 inline constexpr char kTrainBackwardTime[] = "train.bp_time";
 inline constexpr char kTrainOptimizerTime[] = "train.grad_time";
-inline constexpr char kTrainMfu[] = "train.mfu";  // model FLOPS over peak FLOPS; null when either is unknown
+inline constexpr char kTrainCommTime[] = "train.comm_time";  // of these, waiting for other processes; null: none
+inline constexpr char kTrainMfu[] = "train.mfu";             // model FLOPS over peak FLOPS; null when either is unknown
 inline constexpr char kTrainPeakMemory[] = "train.peak_memory_bytes";  // largest resident size so far
 inline constexpr char kTrainComputeTime[] = "train.compute_time";      // forward + backward + optimizer
 inline constexpr char kGlobalStep[] = "global_step";  // optimizer steps done; in every train metric record
@@ -59,6 +60,8 @@ inline constexpr char kCheckpoint[] = "CHECKPOINT";
 inline constexpr char kPretrained[] = "PRETRAINED";
 // Ours: evaluations stopped getting better; data {global_step, evaluations}.
 inline constexpr char kEarlyStop[] = "EARLY_STOP";
+// Ours: the replicas of a weight are not the same; data {step, parameter, rank}: a rank that differs from the first.
+inline constexpr char kReplicaDiffers[] = "REPLICA_DIFFERS";
 // Ours: a failure; data {kind, message}.
 inline constexpr char kFailure[] = "FAILURE";
 

@@ -26,7 +26,7 @@ class CheckpointTest : public testing::Test {
                                   [&](const fs::path& path, const std::string&) { damaged_.push_back(path); });
   }
 
-  Trained trained() { return {*module_, *optimizer_, {&part_}}; }
+  Trained trained() { return {*module_, *optimizer_, strategy_, {&part_}}; }
 
   // What a loss scaler would be.
   struct Part final : StatePart {
@@ -47,6 +47,7 @@ class CheckpointTest : public testing::Test {
   Part part_;
   std::unique_ptr<ToyModule> module_;
   std::unique_ptr<Optimizer> optimizer_;
+  Strategy strategy_;
   TrainingState state_;
   std::vector<fs::path> damaged_;
 };
@@ -101,7 +102,8 @@ TEST_F(CheckpointTest, ASnapshotIsOfItsMoment) {
 }
 
 TEST_F(CheckpointTest, StateThatNobodySavedIsMissedAndNothingChanges) {
-  const fs::path path = write_checkpoint(folder_.path(), take_snapshot({*module_, *optimizer_}, state_), label_).path;
+  const fs::path path =
+      write_checkpoint(folder_.path(), take_snapshot({*module_, *optimizer_, strategy_}, state_), label_).path;
   {
     const torch::NoGradGuard no_grad;
     for (torch::Tensor parameter : module_->model().parameters()) parameter.zero_();

@@ -10,11 +10,6 @@ namespace assay::bert {
 
 namespace {
 
-Sequences sequences_of(const Batch& batch) {
-  ASSAY_CHECK(batch.tensors.size() == 5, "a batch of BERT has tokens, types, mask, masked and next");
-  return {batch.tensors[0], batch.tensors[1], batch.tensors[2]};
-}
-
 std::vector<InputSpec> inputs_with(const Options& o) {
   const std::vector<int64_t> shape = {-1, o.sequence_length};
   return {{.name = "tokens", .dtype = torch::kLong, .shape = shape, .num_values = o.vocab_size},
@@ -69,12 +64,14 @@ LossFunction Bert::get_loss_fn() {
 
 std::vector<InputSpec> Bert::input_spec() const { return inputs_with(options_); }
 
-torch::Tensor Bert::training_step(const Batch& batch) {
-  return dynamic_cast<Encoder&>(model()).loss(sequences_of(batch), batch.tensors[3], batch.tensors[4]);
+// The last two tensors of a batch are answers, which inputs_of() knows nothing of; the network reads the first three.
+torch::Tensor Bert::training_loss(const TensorList& stream, const Batch& batch) {
+  ASSAY_CHECK(batch.tensors.size() == 5, "a batch of BERT has tokens, types, mask, masked and next");
+  return dynamic_cast<Encoder&>(model()).loss(stream, batch.tensors[3], batch.tensors[4]);
 }
 
-EvalStep Bert::validation_step(const Batch& batch) {
-  const Encoder::Answers answers = dynamic_cast<Encoder&>(model()).answers(sequences_of(batch));
+EvalStep Bert::measure_stream(const TensorList& stream, const Batch& batch) {
+  const Encoder::Answers answers = dynamic_cast<Encoder&>(model()).answers(stream);
   const torch::Tensor& next = batch.tensors[4];
   const torch::Tensor next_loss = torch::nn::functional::cross_entropy(answers.next, next);
   EvalStep step = measure_output(answers.language, batch);

@@ -18,9 +18,9 @@ class Bert final : public Module {
   std::string sample_unit() const override { return "tokens"; }
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
   // A batch is tokens, types, mask and masked, [B, T] each, and next [B]; see Encoder::loss.
-  torch::Tensor training_step(const Batch& batch) override;
+  torch::Tensor training_loss(const TensorList& stream, const Batch& batch) override;
   TensorsByName from_published(TensorsByName tensors) const override;
-  EvalStep validation_step(const Batch& batch) override;
+  EvalStep measure_stream(const TensorList& stream, const Batch& batch) override;
   // Of the language head alone, which is all that an export has.
   EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   // "loss" is the sum of "language_loss", a masked token, and "next_loss", a sample; each has its accuracy:

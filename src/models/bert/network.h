@@ -23,25 +23,28 @@ struct Options : TransformerOptions {
   std::optional<int64_t> num_classes;  // classes of texts; nullopt: the heads of pre-training
 };
 
-// What the network reads, all [B, T] int64: tokens, the segment each belongs to, and 1 for tokens, 0 for padding.
-struct Sequences {
-  torch::Tensor tokens, types, mask;
-};
-
 class Encoder final : public Network {
  public:
+  // {tokens, types, mask} -> logits of the masked-language head [B, T, V], of a classifier [B, K]. All inputs are
+  // [B, T] int64: tokens, the segment each belongs to, and 1 for tokens, 0 for padding. Segments (of the network): the
+  // embeddings, then one a block.
   explicit Encoder(const Options& options);
-  // {tokens, types, mask} -> logits of the masked-language head [B, T, V], of a classifier [B, K]
-  torch::Tensor forward(const TensorList& inputs) override;
+  int64_t num_segments() const override { return 1 + options_.num_layers; }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override;
+  torch::Tensor output(const TensorList& stream) override;
   struct Answers {
     torch::Tensor language;  // [B, T, V]
     torch::Tensor next;      // [B, 2]
   };
   // What both heads of pre-training say, for every position.
-  Answers answers(const Sequences& inputs);
+  Answers answers(const TensorList& stream);
   // The sum of both pre-training losses: the mean cross entropy of masked tokens [B, T] (-100: not masked) and of
   // whether the second segment follows the first [B]. Only masked positions go through the language head.
-  torch::Tensor loss(const Sequences& inputs, const torch::Tensor& masked, const torch::Tensor& next);
+  torch::Tensor loss(const TensorList& stream, const torch::Tensor& masked, const torch::Tensor& next);
+  std::vector<std::string> segment_parameters(int64_t index) const override;
+  std::vector<WeightSplit> weight_splits() const override;
+  std::vector<std::string> whole_sequence_parameters() const override;
+  void set_tensor_parallel(const TensorParallel& parallel) override;
 
  private:
   struct Block {
@@ -49,7 +52,9 @@ class Encoder final : public Network {
     LayerNormWeights attention_norm, feed_norm;
   };
   Block make_block(PartMaker& make, const std::string& path);
-  torch::Tensor hidden(const Sequences& inputs);  // [B, T, D]
+  torch::Tensor embed(const TensorList& inputs);          // [B, T, D]
+  std::vector<std::string> embedding_parameters() const;  // those without parts
+  std::vector<std::string> head_parameters() const;
   torch::Tensor run_block(const Block& block, const torch::Tensor& x, const AttentionOptions& attends) const;
   torch::Tensor transformed(const torch::Tensor& rows);        // what the language head does before its last layer
   torch::Tensor language_logits(const torch::Tensor& hidden);  // [B, T, V]

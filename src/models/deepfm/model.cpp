@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -18,15 +19,14 @@ namespace {
 class Net final : public Network {
  public:
   explicit Net(const Options& o) : dropout_(o.dropout) {
-    int64_t num_values = 0;
     for (const int64_t size : o.fields) {
-      offsets_.push_back(num_values);
-      num_values += size;
+      offsets_.push_back(num_values_);
+      num_values_ += size;
     }
     PartMaker make(*this);
     bias_ = make.zeros("bias", 1);
-    weights_ = make.weight("linear", {num_values, 1}, 0);
-    embeddings_ = make.weight("embedding", {num_values, o.embedding_size}, o.initializer_range);
+    weights_ = make.weight("linear", {num_values_, 1}, 0);
+    embeddings_ = make.weight("embedding", {num_values_, o.embedding_size}, o.initializer_range);
     int64_t width = static_cast<int64_t>(o.fields.size()) * o.embedding_size;
     const auto layer = [&](int64_t out, double gain) {
       const std::string path = fmt::format("mlp.{}", layers_.size());
@@ -38,7 +38,51 @@ class Net final : public Network {
     if (!o.hidden_sizes.empty()) layer(1, 1);
   }
 
-  torch::Tensor forward(const TensorList& inputs) override {
+  // Embeddings and factorisation machine, then one a hidden layer. The stream is {sum so far [B], activations}.
+  int64_t num_segments() const override { return 1 + std::max<int64_t>(num_hidden(), 1); }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override {
+    if (index == 0) return embed(inputs);
+    if (index > num_hidden()) return stream;
+    const torch::Tensor hidden = run_layer(static_cast<size_t>(index) - 1, stream.at(1)).relu();
+    return {stream.at(0), torch::dropout(hidden, dropout_, is_training())};
+  }
+  torch::Tensor output(const TensorList& stream) override {
+    if (layers_.empty()) return stream.at(0);
+    return stream.at(0) + run_layer(layers_.size() - 1, stream.at(1)).squeeze(1);
+  }
+
+  std::vector<std::string> segment_parameters(int64_t index) const override {
+    std::vector<std::string> names;
+    if (index == 0) names = {"bias", "linear.weight", "embedding.weight"};
+    const auto add = [&](int64_t layer) {
+      for (const std::string& name : with_bias({fmt::format("mlp.{}", layer)})) names.push_back(name);
+    };
+    if (index > 0 && index <= num_hidden()) add(index - 1);
+    if (index + 1 == num_segments() && !layers_.empty()) add(num_hidden());
+    return names;
+  }
+  std::vector<std::string> sparse_parameters() const override { return {"linear.weight", "embedding.weight"}; }
+  // Rows of the tables, and pairs of layers.
+  std::vector<WeightSplit> weight_splits() const override {
+    std::vector<WeightSplit> splits = {{"linear.weight", 0}, {"embedding.weight", 0}};
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const std::string at = fmt::format("mlp.{}.", i);
+      if (has_part_of_outputs(i)) splits.insert(splits.end(), {{at + "weight", 0}, {at + "bias", 0}});
+      if (has_part_of_inputs(i)) splits.push_back({at + "weight", 1});
+    }
+    return splits;
+  }
+  void set_tensor_parallel(const TensorParallel& parallel) override {
+    if (parallel.splits_sequence()) throw ConfigError("Distributed.sequence_parallel: deepfm has no sequences");
+    Network::set_tensor_parallel(parallel);
+  }
+
+ private:
+  int64_t num_hidden() const { return static_cast<int64_t>(layers_.empty() ? 0 : layers_.size() - 1); }
+  bool has_part_of_outputs(size_t layer) const { return layer % 2 == 0 && layer + 1 < layers_.size(); }
+  bool has_part_of_inputs(size_t layer) const { return layer % 2 == 1; }
+
+  TensorList embed(const TensorList& inputs) {
     ASSAY_CHECK(inputs.size() == offsets_.size(), fmt::format("{} fields, not {}", offsets_.size(), inputs.size()));
     const torch::Tensor values = torch::stack(inputs, 1);
     const torch::Tensor rows = values + torch::tensor(offsets_, values.options());  // [B, F]
@@ -47,24 +91,25 @@ class Net final : public Network {
     // The sum over pairs of fields of the products of their embeddings: (e1 + e2 + ...)^2 has each of them twice, and
     // the squares.
     const torch::Tensor second = 0.5 * (embedded.sum(1).square() - embedded.square().sum(1)).sum(1);
-    const torch::Tensor sum = bias_ + first + second;
-    return layers_.empty() ? sum : sum + deep(embedded.flatten(1));
+    return {bias_ + first + second, embedded.flatten(1)};
   }
 
- private:
   torch::Tensor look_up(const torch::Tensor& table, const torch::Tensor& rows) const {
-    return torch::embedding(table, rows, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/is_training());
+    return tensor_parallel().embedding(table, num_values_, rows, /*sparse=*/is_training());
   }
 
-  torch::Tensor deep(torch::Tensor x) const {
-    for (size_t i = 0; i + 1 < layers_.size(); ++i) {
-      x = torch::dropout(affine(x, layers_[i].weight, layers_[i].bias).relu(), dropout_, is_training());
+  torch::Tensor run_layer(size_t index, const torch::Tensor& x) const {
+    const Affine& layer = layers_[index];
+    const TensorParallel& parallel = tensor_parallel();
+    if (parallel.on() && has_part_of_inputs(index)) {
+      return parallel.leave(linear(x, layer.weight, WeightLayout::OutIn)) + layer.bias;
     }
-    return affine(x, layers_.back().weight, layers_.back().bias).squeeze(1);
+    return affine(has_part_of_outputs(index) ? parallel.enter(x) : x, layer.weight, layer.bias);
   }
 
   double dropout_;
   std::vector<int64_t> offsets_;  // of the fields' rows in the tables
+  int64_t num_values_ = 0;        // rows of a table
   torch::Tensor bias_;
   torch::Tensor weights_;
   torch::Tensor embeddings_;

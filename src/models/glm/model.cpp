@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "data/blank_tokens.h"
 #include "models/transformer_options.h"
 #include "nn/linear_cross_entropy.h"
@@ -28,10 +27,8 @@ std::vector<InputSpec> Glm::input_spec() const {
           {.name = "text", .dtype = torch::kLong, .shape = {-1}, .num_values = length + 1}};
 }
 
-torch::Tensor Glm::training_step(const Batch& batch) {
-  ASSAY_CHECK(batch.tensors.size() == 4, "a batch of GLM has tokens, positions, text and labels");
-  return dynamic_cast<Transformer&>(model()).loss({batch.tensors[0], batch.tensors[1], batch.tensors[2]},
-                                                  batch.tensors[3]);
+torch::Tensor Glm::training_loss(const TensorList& stream, const Batch& batch) {
+  return dynamic_cast<Transformer&>(model()).loss(stream, label_of(batch));
 }
 
 EvalStep Glm::measure_output(const torch::Tensor& output, const Batch& batch) {

@@ -13,7 +13,7 @@ class Glm final : public LanguageModel {
   std::shared_ptr<Network> get_model() override;
   std::vector<InputSpec> input_spec() const override;
   double units_per_sample() const override { return static_cast<double>(options_.sequence_length); }
-  torch::Tensor training_step(const Batch& batch) override;
+  torch::Tensor training_loss(const TensorList& stream, const Batch& batch) override;
   EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   // Adds "span_loss", of the tokens of spans without their ends: what a model that only reads from left to right can be
   // compared with.

@@ -22,23 +22,24 @@ struct Options : TransformerOptions {
   }
 };
 
-// What the network reads, int64.
-struct Blanks {
-  torch::Tensor tokens;     // [B, T]
-  torch::Tensor positions;  // [B, 2, T]: in the text with blanks; inside the span, 0 outside of spans
-  torch::Tensor text;       // [B], tokens of the text with blanks, which come first
-};
-
+// What the network reads, all int64: tokens [B, T]; positions [B, 2, T], in the text with blanks, and inside the span,
+// 0 outside of spans; text [B], the number of tokens of the text with blanks, which come first.
 class Transformer final : public Network {
  public:
+  // {tokens, positions, text} -> logits [B, T, V]. Segments: the embeddings, then one a block.
   explicit Transformer(const Options& options);
-  // {tokens, positions, text} -> logits [B, T, V]
-  torch::Tensor forward(const TensorList& inputs) override;
+  int64_t num_segments() const override { return 1 + options_.num_layers; }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override;
+  torch::Tensor output(const TensorList& stream) override;
   // The mean cross entropy of labels [B, T]; -100 does not count and does not go through the last layer.
-  torch::Tensor loss(const Blanks& inputs, const torch::Tensor& labels);
+  torch::Tensor loss(const TensorList& stream, const torch::Tensor& labels);
+  std::vector<std::string> segment_parameters(int64_t index) const override;
+  std::vector<WeightSplit> weight_splits() const override;
+  std::vector<std::string> whole_sequence_parameters() const override;
+  void set_tensor_parallel(const TensorParallel& parallel) override;
 
  private:
-  torch::Tensor hidden(const Blanks& inputs);  // [B, T, D], behind the last normalisation
+  PreNormBlocks::Pass pass(const TensorList& inputs) const;
 
   Options options_;
   torch::Tensor tokens_, positions_, span_positions_;  // embeddings [V, D] and [max_position_embeddings + 1, D]

@@ -16,15 +16,21 @@ using Options = TransformerOptions;
 class Transformer final : public NextTokenNetwork {
  public:
   // Draws weights as GPT-2 does: normal; those that add to the residual stream smaller by sqrt(2 num_layers).
+  // {tokens [B, T] int64} -> logits [B, T, V]. Segments: the embeddings, then one a block.
   explicit Transformer(const Options& options);
-  // {tokens [B, T] int64} -> logits [B, T, V]
-  torch::Tensor forward(const TensorList& inputs) override;
-  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels) override;
+  int64_t num_segments() const override { return 1 + options_.num_layers; }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override;
+  torch::Tensor output(const TensorList& stream) override;
+  torch::Tensor loss(const TensorList& stream, const torch::Tensor& labels) override;
+  std::vector<std::string> segment_parameters(int64_t index) const override;
+  std::vector<WeightSplit> weight_splits() const override;
+  std::vector<std::string> whole_sequence_parameters() const override;
+  void set_tensor_parallel(const TensorParallel& parallel) override;
   KvCache make_cache(int64_t batch) const override;
   torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 
  private:
-  torch::Tensor hidden(const torch::Tensor& tokens);  // [B, T, D], behind the last normalisation
+  PreNormBlocks::Pass pass() const;
 
   Options options_;
   torch::Tensor tokens_, positions_;  // embeddings [V, D] and [max_position_embeddings, D]

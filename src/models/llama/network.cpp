@@ -48,18 +48,24 @@ torch::Tensor Transformer::dropped(const torch::Tensor& x) const {
   return dropout > 0 ? torch::dropout(x, dropout, /*train=*/true) : x;
 }
 
-torch::Tensor Transformer::hidden(const torch::Tensor& tokens) {
+TensorList Transformer::run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) {
+  if (index > 0) {
+    const Block& block = blocks_[static_cast<size_t>(index) - 1];
+    const auto run = [this, &block](const TensorList& in) { return TensorList{run_block(block, in[0])}; };
+    return options_.recomputes == Recomputes::Blocks ? recompute(run, stream) : run(stream);
+  }
+  const torch::Tensor& tokens = inputs.at(0);
   ASSAY_CHECK(tokens.size(1) <= options_.max_position_embeddings,
               fmt::format("a sequence of {} tokens; the model has {} positions", tokens.size(1),
                           options_.max_position_embeddings));
   // A tied table gets a dense gradient as the last layer, which takes in this sparse one.
-  torch::Tensor x = dropped(torch::embedding(tokens_, tokens, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                                             /*sparse=*/is_training() && options_.tie_word_embeddings));
-  for (const Block& block : blocks_) {
-    const auto run = [this, &block](const TensorList& in) { return TensorList{run_block(block, in[0])}; };
-    x = (options_.recomputes == Recomputes::Blocks ? recompute(run, {x}) : run({x}))[0];
-  }
-  return rms_norm(x, norm_, options_.rms_norm_eps);
+  const torch::Tensor embedded = tensor_parallel().embedding(tokens_, options_.vocab_size, tokens,
+                                                             /*sparse=*/is_training() && options_.tie_word_embeddings);
+  return {tensor_parallel().split_sequence(dropped(embedded))};
+}
+
+torch::Tensor Transformer::hidden(const TensorList& stream) const {
+  return tensor_parallel().enter(rms_norm(stream.at(0), norm_, options_.rms_norm_eps));
 }
 
 Transformer::Heads Transformer::heads_of(const Block& b, const torch::Tensor& normed, int64_t first) const {
@@ -67,13 +73,15 @@ Transformer::Heads Transformer::heads_of(const Block& b, const torch::Tensor& no
   const auto project = [&](const torch::Tensor& weight, int64_t num_heads) {
     return linear(normed, weight, kLayout).unflatten(-1, {num_heads, head_width});
   };
-  return {rotations_.rotate(project(b.query, options_.num_attention_heads), first),
-          rotations_.rotate(project(b.key, options_.num_key_value_heads), first),
-          project(b.value, options_.num_key_value_heads)};
+  const int64_t processes = tensor_parallel().size();
+  const int64_t own_heads = options_.num_attention_heads / processes,
+                own_keys = options_.num_key_value_heads / processes;
+  return {rotations_.rotate(project(b.query, own_heads), first), rotations_.rotate(project(b.key, own_keys), first),
+          project(b.value, own_keys)};
 }
 
 torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) const {
-  const Heads heads = heads_of(b, normed, 0);
+  const Heads heads = heads_of(b, tensor_parallel().enter(normed), 0);
   // The fused attention wants a key and a value for every query.
   const int64_t sharing = options_.num_attention_heads / options_.num_key_value_heads;
   const auto for_all = [&](const torch::Tensor& x) {
@@ -83,16 +91,17 @@ torch::Tensor Transformer::attend(const Block& b, const torch::Tensor& normed) c
       torch::cat({heads.query.flatten(2), for_all(heads.key).flatten(2), for_all(heads.value).flatten(2)}, /*dim=*/2);
   const torch::Tensor no_bias = torch::zeros({qkv.size(2)}, qkv.options());
   return attention(qkv, no_bias,
-                   {.num_heads = options_.num_attention_heads,
+                   {.num_heads = options_.num_attention_heads / tensor_parallel().size(),
                     .causal = true,
                     .key_mask = {},
-                    .dropout = is_training() ? options_.attention_probs_dropout_prob : 0});
+                    .dropout = is_training() ? options_.attention_probs_dropout_prob : 0,
+                    .dropout_stream = tensor_parallel().dropout_stream()});
 }
 
 torch::Tensor Transformer::feed(const Block& b, const torch::Tensor& x) const {
-  const torch::Tensor normed = rms_norm(x, b.feed_norm, options_.rms_norm_eps);
+  const torch::Tensor normed = tensor_parallel().enter(rms_norm(x, b.feed_norm, options_.rms_norm_eps));
   const torch::Tensor gated = torch::silu(linear(normed, b.gate, kLayout)) * linear(normed, b.up, kLayout);
-  return linear(gated, b.down, kLayout);
+  return tensor_parallel().leave(linear(gated, b.down, kLayout));
 }
 
 torch::Tensor Transformer::run_block(const Block& b, const torch::Tensor& x) const {
@@ -100,7 +109,7 @@ torch::Tensor Transformer::run_block(const Block& b, const torch::Tensor& x) con
   const torch::Tensor normed = rms_norm(x, b.attention_norm, options_.rms_norm_eps);
   const torch::Tensor seen =
       (options_.recomputes == Recomputes::Attention ? recompute(run, {normed}) : run({normed}))[0];
-  const torch::Tensor middle = x + dropped(linear(seen, b.attention_out, kLayout));
+  const torch::Tensor middle = x + dropped(tensor_parallel().leave(linear(seen, b.attention_out, kLayout)));
   return middle + dropped(feed(b, middle));
 }
 
@@ -126,10 +135,54 @@ torch::Tensor Transformer::decode(const torch::Tensor& tokens, KvCache& cache) {
   return linear(rms_norm(x.select(1, -1), norm_, options_.rms_norm_eps), head_, kLayout);
 }
 
-torch::Tensor Transformer::forward(const TensorList& inputs) { return linear(hidden(inputs.at(0)), head_, kLayout); }
+torch::Tensor Transformer::output(const TensorList& stream) {
+  return tensor_parallel().join_outputs(linear(hidden(stream), head_, kLayout), options_.vocab_size);
+}
 
-torch::Tensor Transformer::loss(const torch::Tensor& tokens, const torch::Tensor& labels) {
-  return linear_cross_entropy(hidden(tokens).flatten(0, 1), {.weight = head_, .bias = {}}, labels.flatten());
+torch::Tensor Transformer::loss(const TensorList& stream, const torch::Tensor& labels) {
+  return tensor_parallel().linear_cross_entropy(hidden(stream).flatten(0, 1), {.weight = head_, .bias = {}},
+                                                options_.vocab_size, labels.flatten());
+}
+
+std::string Transformer::head_name() const {
+  return options_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+}
+
+std::vector<std::string> Transformer::segment_parameters(int64_t index) const {
+  std::vector<std::string> names;
+  if (index == 0) names.push_back("model.embed_tokens.weight");
+  if (index > 0) {
+    for (const char* layer :
+         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+          "mlp.up_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm"}) {
+      names.push_back(fmt::format("model.layers.{}.{}.weight", index - 1, layer));
+    }
+  }
+  if (index + 1 == num_segments()) names.insert(names.end(), {"model.norm.weight", head_name()});
+  return names;
+}
+
+std::vector<WeightSplit> Transformer::weight_splits() const {
+  std::vector<WeightSplit> splits = {{"model.embed_tokens.weight", 0}};
+  if (!options_.tie_word_embeddings) splits.push_back({head_name(), 0});
+  for (int64_t i = 0; i < options_.num_layers; ++i) {
+    const auto split = [&](const char* layer, int64_t dim) {
+      splits.push_back({fmt::format("model.layers.{}.{}.weight", i, layer), dim});
+    };
+    for (const char* layer : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}) split(layer, 0);
+    for (const char* layer : {"mlp.gate_proj", "mlp.up_proj"}) split(layer, 0);
+    for (const char* layer : {"self_attn.o_proj", "mlp.down_proj"}) split(layer, 1);
+  }
+  return splits;
+}
+
+void Transformer::set_tensor_parallel(const TensorParallel& parallel) {
+  check_divides(options_, parallel.size());
+  if (options_.num_key_value_heads % parallel.size() != 0) {
+    throw ConfigError(fmt::format("Distributed.mp_degree = {}: Model.num_key_value_heads = {} does not divide by it",
+                                  parallel.size(), options_.num_key_value_heads));
+  }
+  Network::set_tensor_parallel(parallel);
 }
 
 }  // namespace assay::llama

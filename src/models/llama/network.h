@@ -30,10 +30,15 @@ struct Options : TransformerOptions {
 
 class Transformer final : public NextTokenNetwork {
  public:
+  // {tokens [B, T] int64} -> logits [B, T, V]. Segments: the embeddings, then one a block.
   explicit Transformer(const Options& options);
-  // {tokens [B, T] int64} -> logits [B, T, V]
-  torch::Tensor forward(const TensorList& inputs) override;
-  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& labels) override;
+  int64_t num_segments() const override { return 1 + options_.num_layers; }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override;
+  torch::Tensor output(const TensorList& stream) override;
+  torch::Tensor loss(const TensorList& stream, const torch::Tensor& labels) override;
+  std::vector<std::string> segment_parameters(int64_t index) const override;
+  std::vector<WeightSplit> weight_splits() const override;
+  void set_tensor_parallel(const TensorParallel& parallel) override;
   KvCache make_cache(int64_t batch) const override;
   torch::Tensor decode(const torch::Tensor& tokens, KvCache& cache) override;
 
@@ -48,7 +53,8 @@ class Transformer final : public NextTokenNetwork {
   };
   Heads heads_of(const Block& block, const torch::Tensor& normed, int64_t first) const;
   torch::Tensor feed(const Block& block, const torch::Tensor& x) const;  // SwiGLU, normalisation included
-  torch::Tensor hidden(const torch::Tensor& tokens);                     // [B, T, D], behind the last normalisation
+  torch::Tensor hidden(const TensorList& stream) const;                  // what the last layer reads
+  std::string head_name() const;
   torch::Tensor run_block(const Block& block, const torch::Tensor& x) const;
   torch::Tensor attend(const Block& block, const torch::Tensor& normed) const;
   torch::Tensor dropped(const torch::Tensor& x) const;

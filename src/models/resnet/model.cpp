@@ -1,8 +1,10 @@
 #include "models/resnet/model.h"
 
+#include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
 
+#include "models/resnet/splits.h"
 #include "models/resnet/standard.h"
 #include "nn/conv_norm.h"
 
@@ -21,9 +23,9 @@ class BlockImpl : public torch::nn::Module {
     }
   }
 
-  torch::Tensor forward(const torch::Tensor& x) {
-    const torch::Tensor y = first_->forward(x, {.residual = {}, .relu = true});
-    return second_->forward(y, {.residual = shortcut_ ? shortcut_->forward(x) : x, .relu = true});
+  torch::Tensor forward(const torch::Tensor& x, const TensorParallel& parallel) {
+    const torch::Tensor y = first_->forward(parallel.enter(x), {.residual = {}, .relu = true});
+    return second_->forward(y, {.residual = shortcut_ ? shortcut_->forward(x) : x, .relu = true}, parallel);
   }
 
  private:
@@ -53,10 +55,30 @@ class Residual final : public Network {
     }
   }
 
-  torch::Tensor forward(const TensorList& inputs) override {
-    torch::Tensor x = stem_->forward(inputs.at(0), {.residual = {}, .relu = true});
-    for (const auto& block : *blocks_) x = block->as<BlockImpl>()->forward(x);
-    return head_->forward(x.mean({2, 3}));
+  // The stem, then one a block.
+  int64_t num_segments() const override { return 1 + static_cast<int64_t>(blocks_->size()); }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override {
+    if (index == 0) return {stem_->forward(inputs.at(0), {.residual = {}, .relu = true})};
+    const auto& block = *(blocks_->begin() + (index - 1));
+    return {block->as<BlockImpl>()->forward(stream.at(0), tensor_parallel())};
+  }
+  torch::Tensor output(const TensorList& stream) override { return head_->forward(stream.at(0).mean({2, 3})); }
+
+  std::vector<std::string> segment_parameters(int64_t index) const override {
+    const std::string path = index == 0 ? "stem." : fmt::format("blocks.{}.", index - 1);
+    return parameters_under(*this, path, index + 1 == num_segments() ? "head." : "");
+  }
+  std::vector<WeightSplit> weight_splits() const override {
+    std::vector<WeightSplit> splits;
+    for (size_t i = 0; i < blocks_->size(); ++i) {
+      const std::string at = fmt::format("blocks.{}.", i);
+      add_pair(splits, {at + "first.conv.weight", at + "first.norm.", at + "second.conv.weight"});
+    }
+    return splits;
+  }
+  void set_tensor_parallel(const TensorParallel& parallel) override {
+    refuse_sequences(parallel);
+    Network::set_tensor_parallel(parallel);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "models/resnet/splits.h"
 #include "nn/conv.h"
 #include "nn/norm_act.h"
 
@@ -68,13 +69,16 @@ class StandardBlockImpl : public torch::nn::Module {
     register_module("downsample", torch::nn::Sequential(shortcut_conv_, shortcut_norm_));
   }
 
-  torch::Tensor forward(const torch::Tensor& input) {
+  torch::Tensor forward(const torch::Tensor& input, const TensorParallel& parallel) {
     torch::Tensor residual = input;
     if (shortcut_conv_) {
       residual = norm_act(*shortcut_norm_, convolve(*shortcut_conv_, input), {.residual = {}, .relu = false});
     }
-    torch::Tensor x = convolve(*convs_[0], input);
-    for (size_t i = 1; i < convs_.size(); ++i) x = norm_relu_convolve(*norms_[i - 1], *convs_[i], x);
+    torch::Tensor x = convolve(*convs_[0], parallel.enter(input));
+    for (size_t i = 1; i < convs_.size(); ++i) {
+      x = norm_relu_convolve(*norms_[i - 1], *convs_[i], x);
+      if (i == 1) x = parallel.leave(x);
+    }
     return norm_act(*norms_.back(), x, {.residual = residual, .relu = true});
   }
 
@@ -106,6 +110,7 @@ class StandardNetwork final : public Network {
             .in = in, .width = width, .stride = i == 0 && stage > 0 ? 2 : 1, .bottleneck = plan.bottleneck});
         layer->push_back(block);
         blocks_.push_back(block);
+        paths_.push_back(fmt::format("layer{}.{}.", stage + 1, i));
         in = plan.bottleneck ? width * kBottleneckFactor : width;
       }
       register_module("layer" + std::to_string(stage + 1), layer);
@@ -116,17 +121,36 @@ class StandardNetwork final : public Network {
     }
   }
 
-  torch::Tensor forward(const TensorList& inputs) override {
-    torch::Tensor x = norm_act(*bn1_, conv1_->forward(inputs.at(0)), {.residual = {}, .relu = true});
-    x = torch::nn::functional::max_pool2d(x, torch::nn::functional::MaxPool2dFuncOptions(3).stride(2).padding(1));
-    for (StandardBlock& block : blocks_) x = block->forward(x);
-    return fc_->forward(x.mean({2, 3}));
+  // The stem, then one a block.
+  int64_t num_segments() const override { return 1 + static_cast<int64_t>(blocks_.size()); }
+  TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override {
+    if (index > 0) return {blocks_[static_cast<size_t>(index) - 1]->forward(stream.at(0), tensor_parallel())};
+    const torch::Tensor x = norm_act(*bn1_, conv1_->forward(inputs.at(0)), {.residual = {}, .relu = true});
+    return {torch::nn::functional::max_pool2d(x, torch::nn::functional::MaxPool2dFuncOptions(3).stride(2).padding(1))};
+  }
+  torch::Tensor output(const TensorList& stream) override { return fc_->forward(stream.at(0).mean({2, 3})); }
+
+  std::vector<std::string> segment_parameters(int64_t index) const override {
+    if (index > 0) {
+      return parameters_under(*this, paths_[static_cast<size_t>(index) - 1], index + 1 == num_segments() ? "fc." : "");
+    }
+    return parameters_under(*this, "conv1.", "bn1.");
+  }
+  std::vector<WeightSplit> weight_splits() const override {
+    std::vector<WeightSplit> splits;
+    for (const std::string& at : paths_) add_pair(splits, {at + "conv1.weight", at + "bn1.", at + "conv2.weight"});
+    return splits;
+  }
+  void set_tensor_parallel(const TensorParallel& parallel) override {
+    refuse_sequences(parallel);
+    Network::set_tensor_parallel(parallel);
   }
 
  private:
   torch::nn::Conv2d conv1_{nullptr};
   torch::nn::BatchNorm2d bn1_{nullptr};
   std::vector<StandardBlock> blocks_;
+  std::vector<std::string> paths_;  // of the blocks' parameters
   torch::nn::Linear fc_{nullptr};
 };
 

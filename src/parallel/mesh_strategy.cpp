@@ -1,0 +1,382 @@
+#include "parallel/mesh_strategy.h"
+
+#include <fmt/format.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "engine/adapter.h"
+#include "parallel/exchange.h"
+#include "parallel/pipeline_plan.h"
+#include "parallel/segment_costs.h"
+#include "parallel/weight_parts.h"
+
+namespace assay {
+
+namespace {
+
+// The order of its own in the backward pass: `call` runs before any gradient behind it is computed.
+class BeforeBackward : public torch::autograd::Function<BeforeBackward> {
+ public:
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, at::TensorList tensors,
+                                                ShardedParameters* sharded, int64_t bucket) {
+    context->saved_data["sharded"] = reinterpret_cast<int64_t>(sharded);
+    context->saved_data["bucket"] = bucket;
+    context->set_materialize_grads(false);
+    torch::autograd::variable_list same;
+    for (const torch::Tensor& tensor : tensors) same.push_back(tensor.view_as(tensor));
+    return same;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    auto* sharded = reinterpret_cast<ShardedParameters*>(context->saved_data["sharded"].toInt());
+    sharded->acquire(static_cast<size_t>(context->saved_data["bucket"].toInt()));
+    gradients.resize(gradients.size() + 2);
+    return gradients;
+  }
+};
+
+std::string parent_of(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
+
+}  // namespace
+
+MeshStrategy::MeshStrategy(const ParallelOptions& options, Services services)
+    : options_(options), services_(std::move(services)), mesh_(services_.world, options) {}
+
+MeshStrategy::~MeshStrategy() = default;
+
+std::string MeshStrategy::describe() const {
+  std::string text = fmt::format("dp {} x sharding {} x pp {} x mp {}", options_.data, options_.sharding,
+                                 options_.pipeline, options_.tensor);
+  if (options_.shards()) text += fmt::format(", sharding stage {}", options_.sharding_stage);
+  if (options_.sequence) text += ", sequences split";
+  if (options_.virtual_stages > 1) text += fmt::format(", {} chunks a stage", options_.virtual_stages);
+  return text;
+}
+
+bool MeshStrategy::measures() const {
+  return mesh_.place().tensor == 0 && mesh_.place().pipeline == options_.pipeline - 1;
+}
+
+void MeshStrategy::refuse(const Module& module, const EngineOptions& options) const {
+  if (options_.shards() && options.optimizer.ema_decay) {
+    throw ConfigError("Optimizer.ema: no process has all weights right after an update with sharding; leave one out");
+  }
+  if (options_.shards() && options_.sharding_stage == 3 && options_.pipeline > 1) {
+    throw ConfigError(
+        "Distributed.sharding.sharding_stage 3 with pp_degree above 1: a pipeline keeps its own weights "
+        "anyway; use stage 1 or 2");
+  }
+  if (options_.shards() && options_.sharding_stage == 3 && options.precision.low_weights) {
+    throw ConfigError(
+        "Engine.mix_precision.level O2 with sharding_stage 3: there are no whole weights to copy; use O1, "
+        "or stage 1 or 2");
+  }
+  if (options_.tensor > 1 && module.model().weight_splits().empty()) {
+    throw ConfigError(
+        "Distributed.mp_degree above 1: this model does not say how its weights are split "
+        "(Network::weight_splits)");
+  }
+}
+
+std::vector<double> MeshStrategy::segment_costs(Module& module) const {
+  const Network& network = module.model();
+  if (options_.segments == "layers") return std::vector<double>(static_cast<size_t>(network.num_segments()), 1.0);
+  if (options_.segments == "parameters") return parameters_of_segments(network);
+  // One process measures, so that all of them divide alike.
+  std::vector<double> costs(static_cast<size_t>(network.num_segments()));
+  if (mesh_.rank() == 0) costs = seconds_of_segments(module, 2);
+  mesh_.all().broadcast(costs.data(), static_cast<int64_t>(costs.size()), DType::F64, 0);
+  return costs;
+}
+
+std::vector<TensorRecord> MeshStrategy::take_stock(const Network& network) const {
+  std::map<std::string, std::set<int>> stages;  // by parameter
+  for (size_t chunk = 0; chunk + 1 < edges_.size(); ++chunk) {
+    for (int64_t i = edges_[chunk]; i < edges_[chunk + 1]; ++i) {
+      for (const std::string& name : network.segment_parameters(i)) {
+        stages[name].insert(static_cast<int>(chunk) % options_.pipeline);
+      }
+    }
+  }
+  std::map<std::string, WeightSplit> splits;
+  if (options_.tensor > 1) {
+    for (const WeightSplit& split : network.weight_splits()) splits.emplace(split.name, split);
+  }
+  std::vector<TensorRecord> records;
+  const auto add = [&](const std::string& name, const torch::Tensor& tensor, const std::set<int>& at) {
+    TensorRecord record{.name = name,
+                        .shape = tensor.sizes().vec(),
+                        .type = tensor.scalar_type(),
+                        .split = {},
+                        .stages = {at.begin(), at.end()},
+                        .is_trained = tensor.requires_grad()};
+    if (const auto found = splits.find(name); found != splits.end()) record.split = found->second;
+    records.push_back(std::move(record));
+  };
+  for (const auto& item : network.named_parameters()) {
+    ASSAY_CHECK(stages.contains(item.key()), item.key() + " belongs to no segment of the network");
+    add(item.key(), item.value(), stages.at(item.key()));
+  }
+  // Statistics are where the weights of the same layer are.
+  for (const auto& item : network.named_buffers()) {
+    std::set<int> at = {0};
+    for (const auto& [name, found] : stages) {
+      if (parent_of(name) == parent_of(item.key())) at = {*found.begin()};
+    }
+    add(item.key(), item.value(), at);
+  }
+  return records;
+}
+
+void MeshStrategy::cut_weights(Network& network) {
+  auto parameters = network.named_parameters();
+  auto buffers = network.named_buffers();
+  for (const TensorRecord& record : whole_->records()) {
+    torch::Tensor* found = parameters.find(record.name);
+    torch::Tensor tensor = found ? *found : *buffers.find(record.name);
+    if (!whole_->is_here(record)) {
+      tensor.set_data(torch::empty({0}, tensor.options()));
+      if (found) tensor.set_requires_grad(false);
+    } else if (record.split) {
+      tensor.set_data(whole_->cut(record, tensor.detach()));
+    }
+  }
+}
+
+// Parameters that several stages have get the sum of all their gradients.
+void MeshStrategy::make_ties(Network& network) {
+  std::map<std::vector<int>, NamedTensors> by_stages;
+  const auto parameters = network.named_parameters();
+  for (const TensorRecord& record : whole_->records()) {
+    if (record.stages.size() < 2 || !whole_->is_here(record)) continue;
+    if (const torch::Tensor* parameter = parameters.find(record.name)) {
+      by_stages[record.stages].emplace_back(record.name, *parameter);
+    }
+  }
+  for (auto& [stages, tied] : by_stages) ties_.push_back({mesh_.stages(stages, "tied"), std::move(tied)});
+}
+
+void MeshStrategy::make_sync(Module& module) {
+  Network& network = module.model();
+  const std::vector<std::string> sparse = network.sparse_parameters(), whole = network.whole_sequence_parameters();
+  std::set<std::string> late;
+  for (const Tie& tie : ties_) {
+    for (const auto& [name, parameter] : tie.parameters) late.insert(name);
+  }
+  const bool by_segment = options_.shards() && options_.sharding_stage == 3;
+  const int64_t num_segments = network.num_segments();
+  std::map<std::string, int64_t> segment;  // of a parameter that only one uses
+  for (int64_t i = 0; i < num_segments && by_segment; ++i) {
+    for (const std::string& name : network.segment_parameters(i)) {
+      // What comes behind the last segment is computed with its weights too.
+      if (i + 1 == num_segments || !segment.emplace(name, i).second) late.insert(name);
+    }
+  }
+  SyncedParameters synced;
+  NamedTensors early;
+  for (const auto& [name, parameter] : trainable_parameters(network)) {
+    if (std::find(sparse.begin(), sparse.end(), name) != sparse.end()) {
+      synced.sparse.emplace_back(name, parameter);
+    } else {
+      (late.contains(name) ? synced.late : early).emplace_back(name, parameter);
+    }
+  }
+  if (by_segment) {
+    std::map<int64_t, NamedTensors> groups;
+    for (const auto& entry : early) groups[-segment.at(entry.first)].push_back(entry);  // the last segment first
+    for (auto& [index, group] : groups) synced.groups.push_back(std::move(group));
+  } else if (!early.empty()) {
+    synced.groups = group_by_size(early, options_.bucket_bytes);
+  }
+  GradientSync::Groups groups{
+      .replicas = mesh_.replicas(),
+      .tensor = mesh_.tensor(),
+      .summed_over_tensor = {},
+      .find_unused = options_.find_unused,
+      .reduces_every_part = options_.shards() && options_.sharding_stage > 1 && options_.pipeline == 1};
+  for (const auto& [name, parameter] : trainable_parameters(network)) {
+    const bool everywhere = !whole_->find(name)->split && std::find(whole.begin(), whole.end(), name) == whole.end();
+    if (options_.sequence && everywhere) groups.summed_over_tensor.insert(name);
+  }
+  if (options_.shards()) {
+    auto made = std::make_unique<ShardedParameters>(
+        synced, groups,
+        ShardedParameters::Sharding{.group = mesh_.sharding(),
+                                    .data = mesh_.data(),
+                                    .stage = options_.sharding_stage,
+                                    .gathers = options_.broken != "sharded-no-gather"});
+    sharded_ = made.get();
+    sync_ = std::move(made);
+  } else {
+    sync_ = std::make_unique<ReplicatedGradients>(synced, groups, options_.broken != "dp-no-sync");
+  }
+}
+
+// Stage 3: the weights of a segment are there while it computes, forward and again backward.
+void MeshStrategy::run_segments_with_their_weights(Network& network) {
+  std::map<int64_t, size_t> bucket;  // of a segment
+  for (int64_t i = 0; i < network.num_segments(); ++i) {
+    for (const std::string& name : network.segment_parameters(i)) {
+      const std::optional<size_t> found = sharded_->bucket_of(name);
+      if (found && *found < sharded_->num_early()) bucket[i] = *found;
+    }
+  }
+  network.run_segments_by([this, &network, bucket](int64_t index, const TensorList& stream, const TensorList& inputs) {
+    const auto found = bucket.find(index);
+    if (found == bucket.end()) return network.run_segment(index, stream, inputs);
+    sharded_->acquire(found->second);
+    TensorList outputs = network.run_segment(index, stream, inputs);
+    if (torch::GradMode::is_enabled()) {
+      outputs = BeforeBackward::apply(at::TensorList(outputs), sharded_, static_cast<int64_t>(found->second));
+    }
+    sharded_->release(found->second);
+    return outputs;
+  });
+}
+
+ParameterSet MeshStrategy::trained_set() const {
+  ParameterSet set = sync_->trained();
+  for (TrainedParameter& parameter : set.parameters) {
+    const TensorRecord& record = *whole_->find(parameter.name);
+    if (!record.split && mesh_.place().tensor != 0) parameter.counts = false;
+    if (record.stages.front() != mesh_.place().pipeline) parameter.counts = false;
+    if (record.split) parameter.is_whole = false;
+  }
+  set.sum_of_all = [&group = mesh_.model()](double own) {
+    group.all_reduce(&own, 1, DType::F64);
+    return own;
+  };
+  return set;
+}
+
+void MeshStrategy::prepare(Module& module, const EngineOptions& options) {
+  refuse(module, options);
+  network_ = &module.model();
+  edges_ = options_.pipeline > 1 ? divide_segments(segment_costs(module), options_.pipeline * options_.virtual_stages)
+                                 : std::vector<int64_t>{0, network_->num_segments()};
+  whole_ = std::make_unique<WholeTensors>(mesh_, options_.tensor, take_stock(*network_));
+  if (options_.tensor > 1) network_->set_tensor_parallel(TensorParallel(mesh_.tensor(), options_.sequence));
+  cut_weights(*network_);
+  if (options_.pipeline > 1) {
+    pipeline_ = std::make_unique<Pipeline>(
+        mesh_.pipeline(), Pipeline::Options{.virtual_stages = options_.virtual_stages, .edges = edges_});
+    make_ties(*network_);
+  }
+  make_sync(module);
+  if (sharded_ && options_.sharding_stage == 3) run_segments_with_their_weights(*network_);
+  module.set_trained_parameters(trained_set());
+  if (num_replicas() > 1 || options_.pipeline > 1) seed_random(0);
+}
+
+// FleetX's rule: equal within a tensor-parallel group, different everywhere else.
+void MeshStrategy::seed_random(int64_t step) const {
+  uint64_t seed = static_cast<uint64_t>(services_.seed);
+  const MeshPlace& place = mesh_.place();
+  for (const int64_t value : {static_cast<int64_t>(place.data), static_cast<int64_t>(place.sharding),
+                              static_cast<int64_t>(place.pipeline), step}) {
+    seed = (seed ^ static_cast<uint64_t>(value + 1)) * 0x9E3779B97F4A7C15;  // the golden ratio's bits
+    seed ^= seed >> 32;
+  }
+  torch::manual_seed(seed);
+}
+
+double MeshStrategy::sum_over_replicas(double own) {
+  mesh_.replicas().all_reduce(&own, 1, DType::F64);
+  return own;
+}
+
+void MeshStrategy::begin_step(int64_t step) {
+  step_ = step;
+  waited_before_ = mesh_.seconds_waited();
+  mesh_.replicas().set_purpose(fmt::format("gradients of step {}", step));
+  mesh_.all().set_purpose(fmt::format("the end of step {}", step));
+  sync_->begin_step();
+  if (sharded_ && options_.sharding_stage == 3 && sharded_->has_late()) sharded_->acquire(sharded_->num_early());
+  statistics_.emplace(mesh_.replicas());
+}
+
+void MeshStrategy::before_micro_batch(bool is_last) {
+  const bool every = options_.shards() && options_.sharding_stage > 1;
+  if (is_last || every) sync_->arm();
+}
+
+double MeshStrategy::run_micro_batches(const std::vector<MicroBatch>& parts, StepTools& tools) {
+  return pipeline_->run(parts, tools);
+}
+
+void MeshStrategy::sum_ties() {
+  if (options_.broken == "pp-no-tie") return;
+  for (const Tie& tie : ties_) {
+    for (const auto& [name, parameter] : tie.parameters) {
+      torch::Tensor tensor = parameter, gradient = tensor.grad();
+      gradient = !gradient.defined() ? torch::zeros_like(tensor)
+                                     : (gradient.is_sparse() ? gradient.to_dense() : gradient.contiguous());
+      tie.group->all_reduce(gradient.data_ptr(), gradient.numel(), comm_type(gradient.scalar_type()));
+      tensor.mutable_grad() = gradient;
+    }
+  }
+}
+
+void MeshStrategy::finish_gradients() {
+  sum_ties();
+  sync_->finish();
+  if (sharded_ && options_.sharding_stage == 3 && sharded_->has_late()) sharded_->release(sharded_->num_early());
+  statistics_.reset();
+}
+
+StepAgreement MeshStrategy::agree(const StepAgreement& own) {
+  double values[] = {measures() ? own.loss : 0, own.stop ? 1.0 : 0.0};
+  mesh_.all().all_reduce(values, 2, DType::F64);
+  return {.loss = values[0], .stop = values[1] > 0};
+}
+
+void MeshStrategy::after_update() {
+  sync_->after_update();
+  if (options_.check_replicas) compare_replicas();
+}
+
+double MeshStrategy::comm_seconds() const { return mesh_.seconds_waited() - waited_before_; }
+
+void MeshStrategy::compare_replicas() {
+  if (sharded_) {
+    if (options_.sharding_stage == 3) return;  // there is one copy of every weight
+    sharded_->fetch_weights();
+  }
+  std::vector<std::string> names;
+  std::vector<int64_t> sums;
+  for (const auto& item : network_->named_parameters()) {
+    if (!whole_->is_here(*whole_->find(item.key()))) continue;
+    const torch::Tensor bytes = item.value().detach().contiguous();
+    const auto* data = static_cast<const char*>(bytes.data_ptr());
+    uint64_t sum = 0xCBF29CE484222325;  // Fowler-Noll-Vo, eight bytes at a time
+    for (size_t at = 0; at < bytes.nbytes(); at += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, data + at, std::min(sizeof word, bytes.nbytes() - at));
+      sum = (sum ^ word) * 0x100000001B3;
+    }
+    names.push_back(item.key());
+    sums.push_back(static_cast<int64_t>(sum));
+  }
+  const auto compare = [&](Communicator& group, bool split_too) {
+    if (group.size() == 1) return;
+    std::vector<int64_t> all(sums.size() * static_cast<size_t>(group.size()));
+    group.all_gather(sums.data(), all.data(), static_cast<int64_t>(sums.size()), DType::I64);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!split_too && whole_->find(names[i])->split) continue;
+      for (int r = 1; r < group.size(); ++r) {
+        if (all[static_cast<size_t>(r) * sums.size() + i] == all[i]) continue;
+        services_.on_replica_differs(
+            {{"step", step_}, {"parameter", names[i]}, {"rank", group.world_ranks()[static_cast<size_t>(r)]}});
+      }
+    }
+  };
+  compare(mesh_.replicas(), true);
+  compare(mesh_.tensor(), false);
+}
+
+}  // namespace assay

@@ -1,0 +1,96 @@
+// The strategy of a mesh: data, sharding, pipeline and tensor parallelism in any combination. It puts together what the
+// other files of this folder do one by one.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "engine/strategy.h"
+#include "nn/batch_statistics.h"
+#include "parallel/gradient_sync.h"
+#include "parallel/mesh.h"
+#include "parallel/pipeline.h"
+#include "parallel/sharded_parameters.h"
+#include "parallel/whole_tensors.h"
+
+namespace assay {
+
+class MeshStrategy final : public Strategy {
+ public:
+  struct Services {
+    World& world;  // borrowed
+    int64_t seed = 0;
+    std::function<void(const Json&)> on_replica_differs = [](const Json&) {};  // {step, parameter, rank}
+  };
+  MeshStrategy(const ParallelOptions& options, Services services);
+  ~MeshStrategy() override;
+
+  std::string describe() const override;
+  bool alone() const override { return false; }
+  int world_size() const override { return options_.world_size(); }
+  bool is_writer() const override { return mesh_.rank() == 0; }
+  int num_replicas() const override { return mesh_.num_replicas(); }
+  int replica() const override { return mesh_.replica(); }
+
+  void prepare(Module& module, const EngineOptions& options) override;
+
+  double sum_over_replicas(double own) override;
+  void begin_step(int64_t step) override;
+  void before_micro_batch(bool is_last) override;
+  bool orders_micro_batches() const override { return pipeline_ != nullptr; }
+  double run_micro_batches(const std::vector<MicroBatch>& parts, StepTools& tools) override;
+  void finish_gradients() override;
+  StepAgreement agree(const StepAgreement& own) override;
+  void after_update() override;
+  double comm_seconds() const override;
+
+  void begin_evaluation() override;
+  void end_evaluation() override;
+  std::optional<EvalStep> evaluate(Module& module, const Batch& batch, bool test) override;
+  EvalSums merge(EvalSums own) override;
+
+  NamedTensors whole_weights(const Module& module) override;
+  NamedTensors whole_state(const NamedTensors& own) override;
+  NamedTensors whole_random(const torch::Tensor& own) override;
+  Json placement() const override { return whole_->placement(); }
+  void broadcast(std::string& bytes) override;
+  TensorsByName own_weights(TensorsByName whole) override;
+  TensorsByName own_state(TensorsByName whole) override;
+  std::optional<torch::Tensor> own_random(const TensorsByName& whole, int64_t step) override;
+  void weights_changed() override;
+
+ private:
+  bool measures() const;  // this process's losses and metrics count: others of its replica have the same
+  void refuse(const Module& module, const EngineOptions& options) const;
+  std::vector<TensorRecord> take_stock(const Network& network) const;
+  std::vector<double> segment_costs(Module& module) const;
+  void cut_weights(Network& network);
+  void make_ties(Network& network);
+  void make_sync(Module& module);
+  void run_segments_with_their_weights(Network& network);
+  ParameterSet trained_set() const;
+  void sum_ties();
+  void compare_replicas();
+  void seed_random(int64_t step) const;
+
+  ParallelOptions options_;
+  Services services_;
+  Mesh mesh_;
+  Network* network_ = nullptr;  // the module's
+  std::unique_ptr<WholeTensors> whole_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<GradientSync> sync_;
+  ShardedParameters* sharded_ = nullptr;  // the same, when it is one
+  std::vector<int64_t> edges_;            // of the pipeline's chunks
+  struct Tie {
+    std::unique_ptr<Communicator> group;
+    NamedTensors parameters;
+  };
+  std::vector<Tie> ties_;
+  std::optional<SharedStatistics> statistics_;
+  int64_t step_ = 0;
+  double waited_before_ = 0;
+  bool weights_fetched_ = false;
+};
+
+}  // namespace assay

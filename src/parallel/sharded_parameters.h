@@ -1,0 +1,78 @@
+// Sharding (Rajbhandari et al. 2020): the processes of a group share one copy of the optimizer's state (stage 1), also
+// of the gradients (stage 2), also of the weights (stage 3). A bucket is cut into equal parts, one for each process,
+// which updates its part; then the parts are gathered.
+//
+// In stage 3 a bucket is a segment of the network, and its weights exist only while the segment computes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "engine/module.h"
+#include "parallel/gradient_sync.h"
+
+namespace assay {
+
+class ShardedParameters final : public GradientSync {
+ public:
+  struct Sharding {
+    Communicator& group;  // that shares the state
+    Communicator& data;   // that has other samples and the same part of the state
+    int stage = 1;
+    bool gathers = true;  // false: a fault on purpose, for tests
+  };
+  ShardedParameters(const SyncedParameters& parameters, const Groups& groups, const Sharding& sharding);
+
+  ParameterSet trained() const override;
+  void begin_step() override;
+  void after_update() override;
+
+  // Stage 3: the weights of a bucket are there from acquire() to release().
+  void acquire(size_t bucket);
+  void release(size_t bucket);
+  size_t num_early() const { return num_early_; }
+  bool has_late() const { return buckets().size() > num_early_; }
+  // All weights are there, for whoever reads or writes them outside of a step; until store_weights(), which takes over
+  // what they are then.
+  void fetch_weights();
+  void store_weights();
+
+  // Pieces of parameters, by name, as trained() has them and as the optimizer keeps its state -> whole parameters.
+  TensorsByName join(const TensorsByName& pieces) const;
+  // The piece of a whole parameter that this process has; nullopt: none of it.
+  std::optional<torch::Tensor> piece_of(const std::string& name, const torch::Tensor& whole) const;
+  TensorsByName weight_pieces() const;
+  // The bucket of a parameter; nullopt: it is not sharded.
+  std::optional<size_t> bucket_of(const std::string& name) const;
+
+ private:
+  struct Shard {
+    std::shared_ptr<CommBuffer> memory;  // of the weights; stage 3: only while they are there
+    torch::Tensor weights;               // flat; in stage 3 without memory in between
+    torch::Tensor own_weights;           // this process's part
+    torch::Tensor own_gradients;         // the same part of the sums
+    std::shared_ptr<CommBuffer> gradient_memory;
+    std::vector<torch::Tensor> pieces;  // of own_weights, one for each overlap
+    Pending gather = {};
+    int num_users = 0;  // stage 3: acquire()s without release()
+  };
+  void prepare_bucket(size_t index) override;
+  void start(size_t index) override;
+  void complete(size_t index) override;
+  void finish_bucket(size_t index) override;
+  void drop_gradient(size_t index, size_t item) override;
+
+  void place_weights(size_t index);
+  void wait_for_gather(size_t index);
+  torch::Tensor own_part(size_t index, const torch::Tensor& flat) const;
+  std::shared_ptr<CommBuffer> borrow(int64_t num_bytes);
+  void give_back(std::shared_ptr<CommBuffer> buffer);
+
+  Sharding sharding_;
+  size_t num_early_;
+  std::vector<Shard> shards_;
+  std::vector<std::shared_ptr<CommBuffer>> free_;  // memory for weights and gradients that come and go
+};
+
+}  // namespace assay
