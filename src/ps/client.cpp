@@ -191,6 +191,13 @@ void Client::barrier() {
   channels_[0]->request(Request::Barrier, encode(request));
 }
 
+std::vector<std::string> Client::gather(const std::string& own, bool patient) {
+  const double limit_s = patient ? options_.connect_limit_s : options_.time_limit_s;
+  const GatherRequest request{.barrier = {.sequence = next_barrier_++, .limit_s = limit_s, .for_the_lost = patient},
+                              .own = own};
+  return decode_texts(channels_[0]->request(Request::Gather, encode(request), limit_s));
+}
+
 std::vector<std::string> Client::save(int64_t step) {
   std::vector<std::string> names(channels_.size());
   fan_->run(

@@ -67,6 +67,9 @@ class Client {
   void pull_all(uint32_t table, const std::function<void(const RowBlock&)>& take);
 
   void barrier();
+  // The words of all trainers, in their order. `patient`: also while a trainer was lost and may come again, as long as
+  // connecting may take; the first meeting of a trainer is such a one.
+  std::vector<std::string> gather(const std::string& own, bool patient = false);
   // All servers save their state at this step. Returns the names of the files.
   std::vector<std::string> save(int64_t step);
   std::vector<Json> stats();

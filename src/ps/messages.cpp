@@ -57,13 +57,26 @@ int64_t get_step(Decoder& in) {
 void put_barrier(Encoder& out, const BarrierRequest& request) {
   out.put(request.sequence);
   out.put(request.limit_s);
+  out.put(static_cast<uint8_t>(request.for_the_lost));
 }
 
 BarrierRequest get_barrier(Decoder& in) {
   BarrierRequest request;
   request.sequence = in.get<uint64_t>();
   request.limit_s = get_number(in, "the time limit of a barrier");
+  request.for_the_lost = in.get<uint8_t>() != 0;
   return request;
+}
+
+void put_long_text(Encoder& out, std::string_view text) {
+  out.put(static_cast<uint64_t>(text.size()));
+  out.put_bytes(text.data(), text.size());
+}
+
+std::string get_long_text(Decoder& in) {
+  const auto size = in.get<uint64_t>();
+  const std::vector<std::byte> bytes = in.get_bytes(size, 1);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 void put_spec(Encoder& out, const TableSpec& spec) {
@@ -110,6 +123,7 @@ std::string name_of(Request request) {
     case Request::AddDeltas: return "add deltas";
     case Request::PullChanged: return "pull changed";
     case Request::Barrier: return "barrier";
+    case Request::Gather: return "gather";
     case Request::Save: return "save";
     case Request::Stats: return "stats";
     case Request::Fail: return "fail";
@@ -312,6 +326,38 @@ BarrierRequest decode_barrier(std::string_view payload) {
   const BarrierRequest request = get_barrier(in);
   in.finish();
   return request;
+}
+
+std::string encode(const GatherRequest& request) {
+  Encoder out;
+  put_barrier(out, request.barrier);
+  put_long_text(out, request.own);
+  return std::move(out.text());
+}
+
+GatherRequest decode_gather(std::string_view payload) {
+  Decoder in(payload);
+  GatherRequest request;
+  request.barrier = get_barrier(in);
+  request.own = get_long_text(in);
+  in.finish();
+  return request;
+}
+
+std::string encode(const std::vector<std::string>& texts) {
+  Encoder out;
+  out.put(static_cast<uint32_t>(texts.size()));
+  for (const std::string& text : texts) put_long_text(out, text);
+  return std::move(out.text());
+}
+
+std::vector<std::string> decode_texts(std::string_view payload) {
+  Decoder in(payload);
+  std::vector<std::string> texts;
+  const uint32_t count = get_count(in, kMaxTrainers, sizeof(uint64_t), "texts");
+  for (uint32_t i = 0; i < count; ++i) texts.push_back(get_long_text(in));
+  in.finish();
+  return texts;
 }
 
 std::string encode(const StartRequest& request) {

@@ -20,6 +20,7 @@ enum class Request : uint16_t {
   AddDeltas,
   PullChanged,
   Barrier,
+  Gather,  // a barrier at which every trainer learns the words of all
   Save,
   Stats,
   Fail,     // the peer fails: the others need not wait for it
@@ -74,6 +75,11 @@ struct ChangedRequest {
 struct BarrierRequest {
   uint64_t sequence = 0;  // counts those of one trainer, so that one sent again is known
   double limit_s = 0;
+  bool for_the_lost = false;  // a trainer that was lost may come again: nobody gives up before the limit
+};
+struct GatherRequest {
+  BarrierRequest barrier = {};
+  std::string own;
 };
 struct StartRequest {
   int64_t step = 0;
@@ -100,6 +106,10 @@ std::string encode(const ChangedRows& rows);
 ChangedRows decode_changed(std::string_view payload, uint64_t row_bytes);
 std::string encode(const BarrierRequest& request);
 BarrierRequest decode_barrier(std::string_view payload);
+std::string encode(const GatherRequest& request);
+GatherRequest decode_gather(std::string_view payload);
+std::string encode(const std::vector<std::string>& texts);
+std::vector<std::string> decode_texts(std::string_view payload);
 std::string encode(const StartRequest& request);
 StartRequest decode_start(std::string_view payload);
 std::string encode_step(int64_t step);

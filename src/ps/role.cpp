@@ -105,15 +105,15 @@ std::vector<std::pair<std::string, std::string>> role_environment(const LocalJob
   ASSAY_CHECK(rank >= 0 && rank < num_servers + job.num_trainers, "no such process");
   std::vector<std::string> list;
   for (const int port : job.server_ports) list.push_back(Endpoint{"127.0.0.1", port}.text());
-  const bool is_server = rank < num_servers;
+  const bool is_server = rank >= job.num_trainers;
   std::vector<std::pair<std::string, std::string>> out = {{kRoleVariable, is_server ? "PSERVER" : "TRAINER"},
                                                           {kServersVariable, join(list, ",")},
                                                           {kNumTrainersVariable, std::to_string(job.num_trainers)},
                                                           {kHostVariable, "127.0.0.1"}};
   if (is_server) {
-    out.emplace_back(kPortVariable, std::to_string(job.server_ports[rank]));
+    out.emplace_back(kPortVariable, std::to_string(job.server_ports[rank - job.num_trainers]));
   } else {
-    out.emplace_back(kTrainerVariable, std::to_string(rank - num_servers));
+    out.emplace_back(kTrainerVariable, std::to_string(rank));
   }
   return out;
 }

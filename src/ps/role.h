@@ -36,7 +36,7 @@ std::optional<std::string> process_environment(const std::string& name);
 // is missing or wrong.
 std::optional<Role> role_from(const Environment& get = process_environment);
 
-// The variables of one process of a job on one host: servers first, then trainers.
+// The variables of one process of a job on one host: trainers first, as rank 0 tells the result, then servers.
 struct LocalJob {
   int num_trainers = 1;
   std::vector<int> server_ports;

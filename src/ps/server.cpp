@@ -48,26 +48,33 @@ void Server::stop(const std::string& reason) {
   (void)!::write(wake_write_.get(), "x", 1);
 }
 
-void Server::run(int stop_fd) {
+Server::Ending Server::run(int stop_fd) {
   Stopwatch idle;
+  std::optional<Stopwatch> told_at;
   while (!stopping_) {
-    accept_one(after(kTickS), stop_fd);
+    accept_one(after(kTickS));
     remove_done();
     pollfd asked{stop_fd, POLLIN, 0};
-    if (stop_fd >= 0 && ::poll(&asked, 1, 0) > 0) stop("it was told to stop");
+    if (stop_fd >= 0 && !told_at && ::poll(&asked, 1, 0) > 0) told_at.emplace();
+    // Trainers that were told the same need their servers to save.
+    if (told_at && (shard_.num_connected() == 0 || told_at->seconds() > options_.stop_grace_s)) {
+      stop("it was told to stop");
+      return shard_.all_left() ? Ending::AllLeft : Ending::Stopped;
+    }
     if (shard_.num_connected() > 0) {  // answers to goodbyes are on their way while connections are open
       idle.restart();
     } else if (shard_.all_left()) {
-      return;
+      return Ending::AllLeft;
     }
     if (idle.seconds() > options_.idle_limit_s) {
       throw CommunicationError(fmt::format("server {}: no trainer for {:g} s: {}", options_.shard.place.index,
                                            options_.idle_limit_s, join(shard_.missing_trainers(), "; ")));
     }
   }
+  return Ending::Stopped;
 }
 
-void Server::accept_one(Deadline deadline, int stop_fd) {
+void Server::accept_one(Deadline deadline) {
   const auto strangers = std::count_if(connections_.begin(), connections_.end(),
                                        [](const Connection& connection) { return !connection.is_known; });
   if (strangers >= kMaxStrangers) {
@@ -76,7 +83,7 @@ void Server::accept_one(Deadline deadline, int stop_fd) {
     return;
   }
   std::string peer;
-  FileDescriptor fd = accept_peer(listener_, deadline, stop_fd >= 0 ? stop_fd : wake_read_.get(), peer);
+  FileDescriptor fd = accept_peer(listener_, deadline, wake_read_.get(), peer);
   if (!fd) return;
   Connection& connection = connections_.emplace_back();
   connection.fd = std::move(fd);
@@ -178,6 +185,7 @@ std::string Server::answer(Request request, std::string_view payload, const Call
     case Request::AddDeltas: shard_.add_deltas(caller.trainer, decode_push(payload, row_bytes)); return {};
     case Request::PullChanged: return encode(shard_.changed(decode_changed_request(payload), kChangedBytes));
     case Request::Barrier: shard_.barrier(decode_barrier(payload), caller); return {};
+    case Request::Gather: return encode(shard_.gather(decode_gather(payload), caller));
     case Request::Save: return encode_text(shard_.save(decode_step(payload), caller));
     case Request::Stats: return encode_text(to_line(shard_.stats()));
     case Request::Fail: shard_.fail(caller.trainer, decode_text(payload)); return {};

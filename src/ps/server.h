@@ -16,6 +16,7 @@ struct ServerOptions {
   uint64_t max_frame_bytes = uint64_t{1} << 30;
   double hello_limit_s = 10;  // a peer that has not said who it is by then is a stranger
   double idle_limit_s = 60;   // so long without any trainer, and the server gives up
+  double stop_grace_s = 60;   // so long trainers may still work after the server was told to stop
 };
 
 class Server {
@@ -28,9 +29,11 @@ class Server {
 
   int port() const { return port_; }
   Shard& shard() { return shard_; }
-  // Serves until every trainer has said goodbye, one has asked for a stop, stop() was called, or stop_fd is readable.
-  // Throws CommunicationError when no trainer has been there for idle_limit_s, naming those that are missing.
-  void run(int stop_fd = -1);
+  // Serves until every trainer has said goodbye, one has asked for a stop, stop() was called, or stop_fd is readable;
+  // then trainers have stop_grace_s to save and leave. Throws CommunicationError when no trainer has been there for
+  // idle_limit_s, naming those that are missing.
+  enum class Ending { AllLeft, Stopped };
+  Ending run(int stop_fd = -1);
   // From any thread; run() returns soon.
   void stop(const std::string& reason);
 
@@ -42,7 +45,7 @@ class Server {
     std::atomic<bool> is_known = false;  // it has said hello
     std::atomic<bool> is_done = false;
   };
-  void accept_one(Deadline deadline, int stop_fd);
+  void accept_one(Deadline deadline);
   void remove_done();
   void serve(Connection& connection);
   Hello greet(Connection& connection);

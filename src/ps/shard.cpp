@@ -232,7 +232,22 @@ void Shard::barrier(const BarrierRequest& request, const Caller& caller) {
   Lock lock(mutex_);
   require_running();
   const double limit_s = std::clamp(request.limit_s, 0.0, kLongestBarrierS);
-  meet(lock, request, {fmt::format("barrier {}", request.sequence), limit_s, caller}, [] {});
+  const std::string purpose = fmt::format("barrier {}", request.sequence);
+  meet(lock, request, {purpose, limit_s, caller, request.for_the_lost}, [] {});
+}
+
+std::vector<std::string> Shard::gather(const GatherRequest& request, const Caller& caller) {
+  Lock lock(mutex_);
+  require_running();
+  const BarrierRequest& barrier = request.barrier;
+  const double limit_s = std::clamp(barrier.limit_s, 0.0, kLongestBarrierS);
+  const std::string purpose = fmt::format("meeting {}", barrier.sequence);
+  if (barrier.sequence > trainers_[caller.trainer].passed) trainers_[caller.trainer].words = request.own;
+  meet(lock, barrier, {purpose, limit_s, caller, barrier.for_the_lost}, [&] {
+    gathered_.clear();
+    for (Trainer& trainer : trainers_) gathered_.push_back(std::exchange(trainer.words, {}));
+  });
+  return gathered_;  // as they are until this trainer comes to another meeting
 }
 
 void Shard::start(const StartRequest& request, const Caller& caller) {

@@ -76,6 +76,8 @@ class Shard {
   void add_deltas(int trainer, const PushRequest& request);
   ChangedRows changed(const ChangedRequest& request, uint64_t max_bytes) const;
   void barrier(const BarrierRequest& request, const Caller& caller);
+  // The words of all trainers, in their order.
+  std::vector<std::string> gather(const GatherRequest& request, const Caller& caller);
   // Sync: waits until the server is at the step. Writes a checkpoint; returns its name.
   std::string save(int64_t step, const Caller& caller);
   Json stats() const;
@@ -96,6 +98,7 @@ class Shard {
     uint64_t waits_at = 0;                    // the barrier it is at; 0: none
     uint64_t passed = 0;                      // the last barrier it has passed
     int64_t start_step = 0;                   // where it wants to start, while it waits for that
+    std::string words = {};                   // that it brings to a meeting
     std::optional<PushRequest> pending = {};  // sync: its gradients for the next update
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -141,6 +144,7 @@ class Shard {
   int64_t num_pushes_ = 0;
   int64_t num_unknown_rows_ = 0;        // gradients of rows that a restarted server does not have
   std::exception_ptr meeting_failure_;  // of the last meeting
+  std::vector<std::string> gathered_;   // at the last meeting
   std::string stopped_;
 };
 

@@ -39,6 +39,8 @@ std::vector<MessageExample> message_examples() {
       {encode(ChangedRequest{.table = 1, .since = 5, .max_rows = 10}), [](auto p) { decode_changed_request(p); }},
       {encode(changed), [](auto p) { decode_changed(p, 16); }},
       {encode(BarrierRequest{.sequence = 3, .limit_s = 2}), [](auto p) { decode_barrier(p); }},
+      {encode(GatherRequest{.barrier = {.sequence = 3, .limit_s = 2}, .own = "abc"}), [](auto p) { decode_gather(p); }},
+      {encode(std::vector<std::string>{"one", "", "two"}), [](auto p) { decode_texts(p); }},
       {encode(StartRequest{.step = 5, .barrier = {.sequence = 3, .limit_s = 2}}), [](auto p) { decode_start(p); }},
       {encode_step(77), [](auto p) { decode_step(p); }},
       {encode_text("words"), [](auto p) { decode_text(p); }},

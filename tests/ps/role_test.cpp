@@ -100,8 +100,8 @@ TEST(PsRole, ALocalJobSeesItself) {
     RoleVariables variables;
     for (const auto& [name, value] : role_environment(job, rank)) variables[name] = value;
     const Role role = *role_with(variables);
-    EXPECT_EQ(role.is_server, rank < 3);
-    EXPECT_EQ(role.index, rank < 3 ? rank : rank - 3);
+    EXPECT_EQ(role.is_server, rank >= 2);
+    EXPECT_EQ(role.index, rank >= 2 ? rank - 2 : rank);
     EXPECT_EQ(role.num_trainers, 2);
     EXPECT_EQ(role.servers.size(), 3u);
   }

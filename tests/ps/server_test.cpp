@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <random>
@@ -95,7 +96,7 @@ TEST(PsServer, GarbageOfATrainerCostsItsConnectionOnly) {
     std::string payload(random() % 80, '\0');
     for (char& letter : payload) letter = static_cast<char>(random());
     if (round % 2) payload.replace(0, std::min<size_t>(payload.size(), 24), 24, '\xff');
-    for (uint16_t kind = 3; kind < 14; ++kind) {
+    for (uint16_t kind = 3; kind < 15; ++kind) {
       if (kind != static_cast<uint16_t>(Request::Goodbye)) bytes += whole_frame(kind, payload);
     }
     send_raw(servers.endpoints()[0], bytes);
@@ -103,6 +104,26 @@ TEST(PsServer, GarbageOfATrainerCostsItsConnectionOnly) {
   std::vector<double> values = {5};
   client->pull(0, {rows_of(0, {3}, values)});
   EXPECT_EQ(values[0], 0);
+}
+
+TEST(PsServer, ToldToStopItLetsTrainersSaveAndLeave) {
+  const TempFolder folder;
+  const TestJob job{.num_trainers = 1, .folder = folder.path()};
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const FileDescriptor reader(ends[0]), writer(ends[1]);
+  Server server(server_options(job, 0));
+  std::optional<Server::Ending> ending;
+  std::thread thread([&] { ending = server.run(reader.get()); });
+  Client client(client_options(job, {{"127.0.0.1", server.port()}}, 0));
+  client.create_tables({f64_table("t", 1)});
+  client.start(0);
+  ASSERT_EQ(::write(writer.get(), "x", 1), 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(client.save(0).size(), 1u);
+  client.goodbye();
+  thread.join();
+  EXPECT_EQ(ending, Server::Ending::AllLeft);
 }
 
 TEST(PsServer, StopsWhenATrainerAsks) {

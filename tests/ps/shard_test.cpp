@@ -265,6 +265,20 @@ TEST(PsShard, BarriersHoldUntilAllAreThere) {
   expect_has(reason_of([&] { shard->barrier({.sequence = 21, .limit_s = 0.1}, {.trainer = 1}); }), "trainers 0, 2");
 }
 
+TEST(PsShard, GatheredWordsAreThoseOfAll) {
+  const auto shard = shard_with_zeros({.num_trainers = 3});
+  const auto failures = run_trainers(3, [&](int trainer) {
+    for (uint64_t round = 1; round <= 20; ++round) {
+      const auto own = [&](int who) { return fmt::format("{} in {}", who, round); };
+      const GatherRequest request{.barrier = {.sequence = round, .limit_s = 10}, .own = own(trainer)};
+      const std::vector<std::string> wanted = {own(0), own(1), own(2)};
+      EXPECT_EQ(shard->gather(request, {.trainer = trainer}), wanted);
+      EXPECT_EQ(shard->gather(request, {.trainer = trainer}), wanted);  // sent again
+    }
+  });
+  EXPECT_EQ(failures, std::vector<std::string>(3));
+}
+
 TEST(PsShard, StopWakesThoseWhoWait) {
   const auto shard = shard_with_zeros({.num_trainers = 2, .time_limit_s = 60});
   shard->push(0, gradient_of_row(0, 1, 1));
