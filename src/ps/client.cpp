@@ -185,10 +185,10 @@ void Client::pull_all(uint32_t table, const std::function<void(const RowBlock&)>
   pull_since(table, versions, take);
 }
 
-void Client::barrier() {
+void Client::barrier(std::optional<double> limit_s) {
   // One server counts; the others would only tell the same.
-  const BarrierRequest request{.sequence = next_barrier_++, .limit_s = options_.time_limit_s};
-  channels_[0]->request(Request::Barrier, encode(request));
+  const BarrierRequest request{.sequence = next_barrier_++, .limit_s = limit_s.value_or(options_.time_limit_s)};
+  channels_[0]->request(Request::Barrier, encode(request), limit_s);
 }
 
 std::vector<std::string> Client::gather(const std::string& own, bool patient) {

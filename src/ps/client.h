@@ -66,7 +66,7 @@ class Client {
   // All rows that servers have.
   void pull_all(uint32_t table, const std::function<void(const RowBlock&)>& take);
 
-  void barrier();
+  void barrier(std::optional<double> limit_s = {});  // nullopt: the time limit of the options
   // The words of all trainers, in their order. `patient`: also while a trainer was lost and may come again, as long as
   // connecting may take; the first meeting of a trainer is such a one.
   std::vector<std::string> gather(const std::string& own, bool patient = false);
