@@ -24,6 +24,7 @@ struct Context {
 void add_demo_command(CLI::App& app, Context& context);
 void add_train_command(CLI::App& app, Context& context);
 void add_generate_command(CLI::App& app, Context& context);
+void add_verify_command(CLI::App& app, Context& context);
 void add_resume_command(CLI::App& app, Context& context);
 void add_report_command(CLI::App& app, Context& context);
 void add_cases_command(CLI::App& app, Context& context);

@@ -16,6 +16,7 @@ constexpr const char* kExamples = R"(Examples:
   assay demo                          train, evaluate, export, run the export, judge, report
   assay train resnet --batch_size 64  train one case; --step 20 for a short run
   assay generate last "Fellow citizens" continue a text with the model that was trained last
+  assay verify parallel gpt --tiny    every strategy of distributed training against one process
   assay resume last                   finish a run that was interrupted or killed
   assay config resnet                 every effective value, and where it comes from
   assay log show runs/.../records.jsonl
@@ -116,6 +117,7 @@ int run(int argc, char** argv) {
   add_demo_command(app, context);
   add_train_command(app, context);
   add_generate_command(app, context);
+  add_verify_command(app, context);
   add_resume_command(app, context);
   add_report_command(app, context);
   add_cases_command(app, context);

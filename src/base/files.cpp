@@ -106,28 +106,29 @@ void make_folder(const fs::path& path) {
   }
 }
 
-std::vector<std::string> tail_lines(const fs::path& path, size_t max_lines) {
+std::vector<std::string> tail_lines(const fs::path& path, size_t max_lines, uintmax_t from) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file || max_lines == 0) return {};
   constexpr off_t kEnd = 64 * 1024;
   const off_t size = ::lseek(file.get(), 0, SEEK_END);
-  const off_t start = std::max<off_t>(0, size - kEnd);
+  const off_t first = static_cast<off_t>(from);
+  const off_t start = std::max<off_t>(first, size - kEnd);
   std::string text(static_cast<size_t>(std::max<off_t>(0, size - start)), '\0');
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), start);
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);
 
   std::deque<std::string> lines;
-  size_t from = 0;
-  if (start > 0) {  // the first line is cut: leave it out, unless it is all there is
+  size_t at = 0;
+  if (start > first) {  // the first line is cut: leave it out, unless it is all there is
     size_t first_end = text.find('\n');
-    if (first_end != std::string::npos && first_end + 1 < text.size()) from = first_end + 1;
+    if (first_end != std::string::npos && first_end + 1 < text.size()) at = first_end + 1;
   }
-  while (from < text.size()) {
-    size_t end = text.find('\n', from);
+  while (at < text.size()) {
+    size_t end = text.find('\n', at);
     if (end == std::string::npos) end = text.size();
-    lines.push_back(text.substr(from, end - from));
+    lines.push_back(text.substr(at, end - at));
     if (lines.size() > max_lines) lines.pop_front();
-    from = end + 1;
+    at = end + 1;
   }
   return {lines.begin(), lines.end()};
 }

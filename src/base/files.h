@@ -22,8 +22,9 @@ void make_folder(const fs::path& path);
 // Syncs a folder, so that a rename or a new file in it survives a power cut.
 void sync_folder(const fs::path& path);
 
-// The last lines of a text file, at most `max_lines`, reading only its end; [] if there is no such file.
-std::vector<std::string> tail_lines(const fs::path& path, size_t max_lines);
+// The last lines of a text file, at most `max_lines`, reading only its end; [] if there is no such file. Nothing before
+// byte `from` is looked at.
+std::vector<std::string> tail_lines(const fs::path& path, size_t max_lines, uintmax_t from = 0);
 
 // The folder that holds this program, links resolved.
 fs::path program_folder();

@@ -43,7 +43,7 @@ class ActivityBoard {
   mutable std::mutex mutex_;
   // Guarded by the mutex.
   uint64_t number_ = 0;
-  const char* kind_ = "group";
+  const char* kind_ = "making";
   std::shared_ptr<const std::string> purpose_;
   int64_t bytes_ = 0;
   bool waiting_ = true;

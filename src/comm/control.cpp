@@ -182,7 +182,12 @@ std::string Control::ask(ControlMessage type, const std::string& key) {
     if (health_->failed()) health_->check("rendezvous of " + key);
     if (seconds_until(end) <= 0) {
       lock.unlock();
-      give_up({.group_name = key, .kind = "rendezvous", .seconds = options_.time_limit_s});
+      give_up({.group = ~uint64_t{0} - 1,
+               .group_name = key,
+               .ranks = {options_.rank},
+               .kind = "rendezvous",
+               .waiting = true,
+               .seconds = options_.time_limit_s});
     }
   }
   const std::string value = *answers_[id];

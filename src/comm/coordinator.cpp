@@ -383,17 +383,17 @@ std::string watchdog_text(const Activity& stuck, int stuck_rank, const std::vect
   std::vector<std::string> lines;
   for (const WatchedRank& rank : ranks) {
     const bool member = std::count(stuck.ranks.begin(), stuck.ranks.end(), rank.rank) > 0;
-    const Activity* activity = in_group(rank, stuck.group);
-    const bool here = activity && activity->number == stuck.number && (activity->waiting || rank.rank == stuck_rank);
-    const bool past = activity && activity->number > stuck.number;
-    if (member && !here && !past) {
+    const Activity* activity = rank.rank == stuck_rank ? &stuck : in_group(rank, stuck.group);
+    const bool came =
+        activity && (activity->number > stuck.number || (activity->number == stuck.number && activity->waiting));
+    if (member && !came) {
       absent.push_back(rank.rank);
       lines.push_back(absent_text(rank, stuck));
     } else if (member) {
-      lines.push_back(fmt::format("rank {} waits in {} for {:.1f} s", rank.rank, call_text(*activity),
-                                  std::max(activity->seconds, rank.rank == stuck_rank ? stuck.seconds : 0.0)));
+      lines.push_back(fmt::format("rank {} waits in {}, {} bytes, for {:.1f} s", rank.rank, call_text(*activity),
+                                  activity->bytes, activity->seconds));
     } else if (const std::string other = elsewhere(rank, stuck.group); !other.empty()) {
-      lines.push_back(fmt::format("rank {}{}", rank.rank, other.substr(4)));
+      lines.push_back(fmt::format("rank {}: {}", rank.rank, other.substr(2)));
     }
   }
   const std::string who = absent.empty() ? "all of its ranks came" : ranks_text(absent) + " did not come";

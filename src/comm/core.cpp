@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "comm/addresses.h"
+#include "comm/hosts_engine.h"
+#include "comm/net_group.h"
 #include "comm/segment.h"
 #include "comm/shm_engine.h"
 
@@ -90,6 +92,10 @@ CommCore::CommCore(const WorldOptions& options) : options_(options), health_(std
   control_ = std::make_unique<Control>(options_, self, health_);
   find_hosts();
   if (options_.transport == Transport::SharedMemory) require_shared_memory();
+  const bool one_host = std::count(hosts_.begin(), hosts_.end(), hosts_[0]) == options_.world_size;
+  if (options_.transport == Transport::Gloo || !one_host) {
+    fabric_ = std::make_shared<NetFabric>(*control_, control_->members()[static_cast<size_t>(options_.rank)].address);
+  }
   const auto local = std::count(hosts_.begin(), hosts_.end(), hosts_[static_cast<size_t>(options_.rank)]);
   spin_ = local <= num_cores();
   control_->set_status([this] {
@@ -153,15 +159,43 @@ void CommCore::require_shared_memory() const {
       fmt::format("transport shared_memory: {} cannot share memory with rank 0; use auto", ranks_text(elsewhere)));
 }
 
+// How many members each host has when they stand host by host, the same number on each; 0 when they do not.
+int CommCore::members_per_host(const std::vector<int>& ranks) const {
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(hosts_[static_cast<size_t>(rank)]);
+  const auto first = std::find_if(hosts.begin(), hosts.end(), [&](int host) { return host != hosts.front(); });
+  const auto run = static_cast<size_t>(first - hosts.begin());
+  if (hosts.size() % run != 0) return 0;
+  std::set<int> seen;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (i % run == 0 && !seen.insert(hosts[i]).second) return 0;
+    if (hosts[i] != hosts[i - i % run]) return 0;
+  }
+  return static_cast<int>(run);
+}
+
 std::unique_ptr<Engine> CommCore::make_engine(const std::vector<int>& ranks, int index, uint64_t number, Guard& guard) {
-  return std::make_unique<ShmEngine>(fmt::format("{}-{}", control_->token(), number), index,
-                                     static_cast<int>(ranks.size()), spin_, guard);
+  const int size = static_cast<int>(ranks.size());
+  const int local_size = members_per_host(ranks);
+  const std::string name = fmt::format("{}-{}", control_->token(), number);
+  if (options_.transport == Transport::Gloo || local_size <= 1) {
+    return std::make_unique<NetEngine>(fabric_, ranks, index, number);
+  }
+  if (local_size == size) return std::make_unique<ShmEngine>(name, index, size, spin_, guard);
+  return std::make_unique<HostsEngine>(fabric_, ranks, index, local_size, number, name, spin_, guard);
 }
 
 std::string CommCore::describe() const {
   const int num_hosts = *std::max_element(hosts_.begin(), hosts_.end()) + 1;
-  return fmt::format("{} processes on {} host{}; shared memory", options_.world_size, num_hosts,
-                     num_hosts == 1 ? "" : "s");
+  const Member& self = control_->members()[static_cast<size_t>(options_.rank)];
+  const std::string network = "gloo over " + (self.interface.empty() ? self.address : self.interface);
+  std::string how = "shared memory";
+  if (options_.transport == Transport::Gloo || num_hosts == options_.world_size) {
+    how = network;
+  } else if (num_hosts > 1) {
+    how = fmt::format("shared memory within a host, {} between hosts", network);
+  }
+  return fmt::format("{} processes on {} host{}; {}", options_.world_size, num_hosts, num_hosts == 1 ? "" : "s", how);
 }
 
 void CommCore::add_board(std::shared_ptr<ActivityBoard> board) {

@@ -11,6 +11,7 @@
 #include "comm/control.h"
 #include "comm/coordinator.h"
 #include "comm/engine.h"
+#include "comm/net_fabric.h"
 
 namespace assay {
 
@@ -33,12 +34,14 @@ class CommCore {
  private:
   void find_hosts();
   void require_shared_memory() const;
+  int members_per_host(const std::vector<int>& ranks) const;
 
   const WorldOptions options_;
   std::shared_ptr<Health> health_;
   std::unique_ptr<Coordinator> coordinator_;  // rank 0 only
   std::unique_ptr<Control> control_;
   std::vector<int> hosts_;
+  std::shared_ptr<NetFabric> fabric_;  // none when all are on one host
   bool spin_ = false;
 
   std::mutex mutex_;

@@ -20,7 +20,10 @@ std::string Health::reason() const {
 }
 
 void Health::check(const std::string& where) const {
-  if (failed()) throw CommunicationError(where.empty() ? reason() : where + ": " + reason());
+  if (!failed()) return;
+  const std::string why = reason();
+  // The watchdog's reason begins with the call itself.
+  throw CommunicationError(where.empty() || why.starts_with(where) ? why : where + ": " + why);
 }
 
 bool Health::wait_failed(double seconds) const {

@@ -64,22 +64,30 @@ Messenger::~Messenger() {
       const std::lock_guard lock(link->send_mutex);
       link->send_changed.notify_all();
     }
-    link->outbox.join();
+    if (link->outbox.joinable()) link->outbox.join();
     link->inbox.join();
   }
 }
 
-Messenger::Link& Messenger::link(int peer) {
-  std::unique_ptr<Link>& link = links_[peer];
-  if (link) return *link;
+void Messenger::open(int peer) {
   auto made = std::make_unique<Link>();
   made->peer = peer;
   made->stream = setup_.open(peer);
-  link = std::move(made);
-  Link& ready = *link;
-  ready.outbox = std::thread([this, &ready] { run_outbox(ready); });
-  ready.inbox = std::thread([this, &ready] { run_inbox(ready); });
-  return ready;
+  Link& link = *made;
+  links_[peer] = std::move(made);
+  link.inbox = std::thread([this, &link] { run_inbox(link); });
+}
+
+// Messages of all peers are taken in from the first message on, whoever it is for: in a ring of members that all send
+// first, nobody has asked for anything yet.
+Messenger::Link& Messenger::link_to(int peer) {
+  if (links_.empty()) {
+    const int num_members = static_cast<int>(setup_.group.ranks.size()) - 1;
+    for (int member = 0; member < num_members; ++member) {
+      if (setup_.group.ranks[static_cast<size_t>(member) + 1] != setup_.group.ranks[0]) open(member);
+    }
+  }
+  return *links_.at(peer);
 }
 
 Activity Messenger::describe(const char* what, int peer, int tag, int64_t bytes) const {
@@ -88,15 +96,15 @@ Activity Messenger::describe(const char* what, int peer, int tag, int64_t bytes)
   const int other = activity.ranks[static_cast<size_t>(peer) + 1];
   activity.ranks = {me, other};
   activity.group = ~activity.group;  // not the group's numbered calls
-  activity.kind = fmt::format("{} rank {}, tag {},", what, other, tag);
-  activity.number = static_cast<uint64_t>(tag);
+  activity.kind = fmt::format("{} rank {} with tag {}", what, other, tag);
+  activity.number = 0;
   activity.bytes = bytes;
   activity.waiting = true;
   return activity;
 }
 
 Pending Messenger::send(const void* data, int64_t bytes, int to, int tag) {
-  Link& link = this->link(to);
+  Link& link = link_to(to);
   auto state = std::make_shared<Pending::State>(setup_.clock);
   const MessageHead head = {tag, bytes};
   const std::lock_guard lock(link.send_mutex);
@@ -104,6 +112,7 @@ Pending Messenger::send(const void* data, int64_t bytes, int to, int tag) {
       link.stream->try_write(&head, sizeof head, data, static_cast<size_t>(bytes))) {
     state->finish();
   } else {
+    if (!link.outbox.joinable()) link.outbox = std::thread([this, &link] { run_outbox(link); });
     link.outgoing.push_back({data, bytes, tag, state});
     link.send_changed.notify_one();
   }
@@ -111,7 +120,7 @@ Pending Messenger::send(const void* data, int64_t bytes, int to, int tag) {
 }
 
 Pending Messenger::receive(void* data, int64_t bytes, int from, int tag) {
-  Link& link = this->link(from);
+  Link& link = link_to(from);
   auto state = std::make_shared<Pending::State>(setup_.clock);
   const std::lock_guard lock(link.receive_mutex);
   for (auto early = link.early.begin(); early != link.early.end(); ++early) {

@@ -48,7 +48,8 @@ class Messenger {
 
  private:
   struct Link;
-  Link& link(int peer);
+  Link& link_to(int peer);
+  void open(int peer);
   Activity describe(const char* what, int peer, int tag, int64_t bytes) const;
   void run_outbox(Link& link);
   void run_inbox(Link& link);

@@ -9,7 +9,8 @@ constexpr uint64_t kMostRanks = 1u << 20;  // a count above is no count
 }
 
 std::string call_text(const Activity& activity) {
-  std::string text = fmt::format("{} #{} of {}", activity.kind, activity.number, activity.group_name);
+  const std::string number = activity.number > 0 ? fmt::format(" #{}", activity.number) : "";
+  std::string text = fmt::format("{}{} of {}", activity.kind, number, activity.group_name);
   if (!activity.purpose.empty()) text += " (" + activity.purpose + ")";
   return text;
 }

@@ -117,6 +117,12 @@ int UnifiedArgs::get_int(const std::string& name) const {
 
 bool UnifiedArgs::get_bool(const std::string& name) const { return get(name) == "true"; }
 
+void UnifiedArgs::check_node_rank(int nnodes) const {
+  if (get_int("node_rank") >= 0 && get_int("node_rank") < nnodes) return;
+  throw UsageError(fmt::format("--node_rank must be from 0 to {}, one less than the nodes, found {}", nnodes - 1,
+                               *get("node_rank")));
+}
+
 std::vector<std::string> UnifiedArgs::apply_rules() {
   std::vector<std::string> warnings;
   for (const char* name : {"epoch", "batch_size", "nproc_per_node", "nnode", "eval_step"}) {
@@ -131,10 +137,8 @@ std::vector<std::string> UnifiedArgs::apply_rules() {
                                    *get("epoch")));
     values_["epoch"] = "1";
   }
-  if (get_int("node_rank") < 0 || get_int("node_rank") >= get_int("nnode")) {
-    throw UsageError(fmt::format("--node_rank must be from 0 to {}, one less than --nnode, found {}",
-                                 get_int("nnode") - 1, *get("node_rank")));
-  }
+  // Without --nnode the case key may have more nodes.
+  if (given("nnode") || get_int("node_rank") < 0) check_node_rank(get_int("nnode"));
   if (get_int("master_port") < 1 || get_int("master_port") > kMaxPort) {
     throw UsageError(fmt::format("--master_port must be from 1 to {}, found {}", kMaxPort, *get("master_port")));
   }
@@ -176,7 +180,9 @@ CaseKey UnifiedArgs::apply_to(CaseKey key) const {
   if (given("nnode")) key.nnodes = get_int("nnode");
   if (given("nproc_per_node")) key.nproc = get_int("nproc_per_node");
   // Through the parser: one place knows the limits.
-  return CaseKey::parse(key.text());
+  key = CaseKey::parse(key.text());
+  check_node_rank(key.nnodes);
+  return key;
 }
 
 std::vector<std::pair<std::string, std::string>> UnifiedArgs::environment(const CaseKey& key) const {

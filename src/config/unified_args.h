@@ -42,7 +42,8 @@ class UnifiedArgs {
 
   // What the given arguments set, each with the argument as its source.
   std::vector<Setting> to_sets() const;
-  // The key with model_name, nnode and nproc_per_node; throws UsageError when model_name is another model.
+  // The key with model_name, nnode and nproc_per_node; throws UsageError when model_name is another model, or node_rank
+  // is none of its nodes.
   CaseKey apply_to(CaseKey key) const;
   // MASTER_ADDR, MASTER_PORT, NNODES, NODE_RANK, NPROC_PER_NODE, WORLD_SIZE; `key` is what apply_to() gave.
   std::vector<std::pair<std::string, std::string>> environment(const CaseKey& key) const;
@@ -50,6 +51,8 @@ class UnifiedArgs {
   std::vector<std::string> arguments() const;
 
  private:
+  void check_node_rank(int nnodes) const;
+
   std::map<std::string, std::string> values_;  // by name; booleans as "true" and "false"
 };
 

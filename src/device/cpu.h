@@ -17,6 +17,11 @@ struct CpuInfo {
 };
 CpuInfo cpu_info();
 
+// Processors with matrix registers (AMX) want to be asked before a process uses them, and oneDNN 2.6 does not ask: its
+// bfloat16 products end the process with an illegal instruction. Asks; where the kernel says no, tells oneDNN to do
+// without. Call before the first product; as often as one likes.
+void permit_matrix_registers();
+
 // The largest amount of memory this process has held, in bytes; nullopt when the kernel does not say.
 std::optional<int64_t> peak_resident_bytes();
 

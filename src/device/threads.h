@@ -18,7 +18,8 @@ struct ThreadChoice {
 // of this host.
 ThreadChoice choose_threads(int num_local_ranks);
 
-// Chooses, and sets it for libtorch, OpenMP and OpenBLAS. Call once, before the first operation.
+// Chooses, and sets it for libtorch, OpenMP and OpenBLAS; permit_matrix_registers() of cpu.h too. Call once, before the
+// first operation.
 ThreadChoice configure_threads(int num_local_ranks);
 
 // Call first in a thread that works beside training (a loader, a writer): its tensor operations stay on it. Otherwise

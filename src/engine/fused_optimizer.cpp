@@ -80,13 +80,13 @@ UpdateFactors<T> factors_of(const Optimizer::Options& o, double rate, double sca
 
 }  // namespace
 
-void check_optimizer_options(const Optimizer::Options& options, const std::vector<TrainedParameter>& parameters) {
+void check_optimizer_options(const Optimizer::Options& options, const ParameterSet& set) {
   const std::vector<std::string>& known = Optimizer::names();
   if (std::find(known.begin(), known.end(), options.name) == known.end()) {
     throw ConfigError(fmt::format("Optimizer.name '{}': unknown optimizer{}; known are {}", options.name,
                                   did_you_mean(options.name, known), join(known, ", ")));
   }
-  for (const TrainedParameter& parameter : parameters) {
+  for (const TrainedParameter& parameter : set.parameters) {
     if (options.name == "LAMB" && !parameter.is_whole) {
       throw ConfigError(
           fmt::format("Optimizer.name LAMB: its norms are over whole parameters, and this process has a part of {}; "
@@ -95,8 +95,10 @@ void check_optimizer_options(const Optimizer::Options& options, const std::vecto
     }
   }
   if (!options.no_decay) return;
-  std::vector<std::string> names;
-  for (const TrainedParameter& parameter : parameters) names.push_back(parameter.name);
+  std::vector<std::string> names = set.all_names;
+  if (names.empty()) {
+    for (const TrainedParameter& parameter : set.parameters) names.push_back(parameter.name);
+  }
   for (const std::string& part : *options.no_decay) {
     const bool used = std::any_of(names.begin(), names.end(),
                                   [&](const std::string& name) { return name.find(part) != std::string::npos; });
@@ -113,12 +115,9 @@ bool is_decayed(const Optimizer::Options& options, const std::string& name, int6
                       [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
-FusedOptimizer::FusedOptimizer(const NamedTensors& parameters, const Options& options)
-    : FusedOptimizer(whole_parameters(parameters), options) {}
-
-FusedOptimizer::FusedOptimizer(ParameterSet set, const Options& options)
-    : options_(options), sum_of_all_(std::move(set.sum_of_all)) {
-  check_optimizer_options(options, set.parameters);
+FusedOptimizer::FusedOptimizer(const ParameterSet& set, const Options& options)
+    : options_(options), sum_of_all_(set.sum_of_all) {
+  check_optimizer_options(options, set);
   for (const TrainedParameter& parameter : set.parameters) {
     const torch::Tensor& weight = parameter.tensor;
     const torch::ScalarType type = weight.scalar_type();

@@ -22,7 +22,7 @@
 namespace assay {
 
 // Throws ConfigError for an unknown rule, and for a part of no_decay that no name has.
-void check_optimizer_options(const Optimizer::Options& options, const std::vector<TrainedParameter>& parameters);
+void check_optimizer_options(const Optimizer::Options& options, const ParameterSet& set);
 bool is_decayed(const Optimizer::Options& options, const std::string& name, int64_t num_dims);
 
 class FusedOptimizer final : public Optimizer {
@@ -30,8 +30,9 @@ class FusedOptimizer final : public Optimizer {
   // Keeps the parameters, which must be dense, on the CPU and all float32 or all float64. Gradients may be of a lower
   // precision than their parameter. Throws ConfigError for an unknown rule, and for a part of no_decay that no name
   // has.
-  FusedOptimizer(ParameterSet parameters, const Options& options);
-  FusedOptimizer(const NamedTensors& parameters, const Options& options);
+  FusedOptimizer(const ParameterSet& parameters, const Options& options);
+  FusedOptimizer(const NamedTensors& parameters, const Options& options)
+      : FusedOptimizer(whole_parameters(parameters), options) {}
 
   Outcome step(const Update& update) override;
   void clear_grad() override;

@@ -16,22 +16,44 @@ namespace {
 
 constexpr double kLookSeconds = 0.1;  // between two looks at progress, time limit and stop signal
 
-// What a failed rank said of its failure: its last FAILURE record, or else the last log line that begins with "error:
-// ".
-std::string last_words(const std::filesystem::path& folder, int rank) {
-  const std::vector<Record> records = read_records(folder / records_file_name(rank));
-  for (auto record = records.rbegin(); record != records.rend(); ++record) {
-    if (record->type != Record::Type::Event || record->name != keys::kFailure) continue;
-    if (record->data.contains("message") && record->data["message"].is_string()) {
-      return record->data["message"].get<std::string>();
+std::filesystem::path log_path(const std::filesystem::path& folder, int rank) {
+  return folder / fmt::format("rank{}.log", rank);
+}
+
+// What the ranks of one launch said; files go on over attempts and restarts, so it knows where they stood before.
+class Voices {
+ public:
+  Voices(const Step& step, std::filesystem::path folder) : folder_(std::move(folder)) {
+    for (int rank = step.first_rank(); rank < step.first_rank() + step.nproc; ++rank) {
+      std::error_code none;
+      const auto size = std::filesystem::file_size(log_path(folder_, rank), none);
+      log_sizes_[rank] = none ? 0 : size;
+      num_records_[rank] = read_records(folder_ / records_file_name(rank)).size();
     }
   }
-  std::string said;
-  for (const std::string& line : tail_lines(folder / fmt::format("rank{}.log", rank), 20)) {
-    if (line.rfind("error: ", 0) == 0) said = valid_utf8(line.substr(7));
+
+  // Of its failure: its last FAILURE record, or else the last log line that begins with "error: ".
+  std::string last_words(int rank) const {
+    const std::vector<Record> records = read_records(folder_ / records_file_name(rank));
+    for (size_t i = records.size(); i > num_records_.at(rank); --i) {
+      const Record& record = records[i - 1];
+      if (record.type != Record::Type::Event || record.name != keys::kFailure) continue;
+      if (record.data.contains("message") && record.data["message"].is_string()) {
+        return record.data["message"].get<std::string>();
+      }
+    }
+    std::string said;
+    for (const std::string& line : tail_lines(log_path(folder_, rank), 20, log_sizes_.at(rank))) {
+      if (line.rfind("error: ", 0) == 0) said = valid_utf8(line.substr(7));
+    }
+    return said;
   }
-  return said;
-}
+
+ private:
+  std::filesystem::path folder_;
+  std::map<int, uintmax_t> log_sizes_;
+  std::map<int, size_t> num_records_;
+};
 
 class StepRunner {
  public:
@@ -50,7 +72,9 @@ class StepRunner {
   // An earlier controller that was killed may have left processes; two writers in one folder would ruin it.
   void kill_leftovers(const Step& step) {
     size_t count = 0;
-    for (int rank = 0; rank < step.nproc; ++rank) count += kill_tree(fmt::format("{}/{}", run_.tree_mark(step), rank));
+    for (int rank = step.first_rank(); rank < step.first_rank() + step.nproc; ++rank) {
+      count += kill_tree(fmt::format("{}/{}", run_.tree_mark(step), rank));
+    }
     if (count > 0)
       console_.warn(fmt::format("{}: stopped {} processes that an earlier attempt left", step.name, count));
   }
@@ -65,9 +89,11 @@ class StepRunner {
       verdicts.push_back(run_check(check, run_.path()));
       outcomes.push_back(verdicts.back().outcome);
       all.push_back(to_json(verdicts.back()));
-      if (verdicts.back().outcome != Outcome::Pass) {
-        reasons.push_back(fmt::format("{}: {}", verdicts.back().name, verdicts.back().reason));
-      }
+      const Verdict& last = verdicts.back();
+      if (last.outcome == Outcome::Pass || last.outcome == Outcome::Skipped) continue;
+      // A table has many, and shows the reasons itself.
+      reasons.push_back(last.row.empty() ? fmt::format("{}: {}", last.name, last.reason)
+                                         : fmt::format("{} {}", last.row, last.column));
     }
     write_file_atomic(run_.step_folder(step) / "verdicts.json", to_pretty(all) + "\n");
     StepState end;
@@ -83,16 +109,30 @@ class StepRunner {
       make_folder((folder / name).parent_path());
       write_file_atomic(folder / name, to_pretty(content) + "\n");
     }
-    write_file_atomic(folder / "command.json",
-                      to_pretty({{"argv", step.argv}, {"env", step.env}, {"nproc", step.nproc}}) + "\n");
+    write_file_atomic(folder / "command.json", to_pretty({{"argv", step.argv},
+                                                          {"env", step.env},
+                                                          {"nproc", step.nproc},
+                                                          {"nnodes", step.nnodes},
+                                                          {"node_rank", step.node_rank}}) +
+                                                   "\n");
     const LaunchRequest request{.argv = step.argv,
                                 .env = step.env,
                                 .cwd = run_.path(),
                                 .folder = folder,
                                 .nproc = step.nproc,
+                                .nnodes = step.nnodes,
+                                .node_rank = step.node_rank,
                                 .tree_mark = run_.tree_mark(step)};
     try {
-      return conclude(step, wait(step, *launcher_.start(request)));
+      const Stopwatch watch;
+      while (true) {
+        const Voices voices(step, folder);
+        LaunchResult result = wait(step, *launcher_.start(request), watch);
+        result.status.seconds = watch.seconds();
+        const std::string reason = result.status.ok() ? "" : why(step, result, voices);
+        if (!may_restart(step, result)) return conclude(step, result, reason);
+        announce_restart(step, reason);
+      }
     } catch (const InfrastructureError& error) {
       StepState end;
       end.outcome = Outcome::Error;
@@ -101,8 +141,28 @@ class StepRunner {
     }
   }
 
-  LaunchResult wait(const Step& step, RunningStep& running) {
-    const Stopwatch watch;
+  // A rank was lost: by a signal that was not ours, or for the others. What it did itself (a bad configuration, a loss
+  // that is not finite) it would do again.
+  bool may_restart(const Step& step, const LaunchResult& result) const {
+    if (step.world_size() < 2 || !result.failed_by_itself || result.status.timed_out || stop_signal() != 0)
+      return false;
+    const bool lost =
+        result.status.signal.has_value() || result.status.code == worker_exit_code(ErrorKind::Communication);
+    return lost && num_restarts(step) < step.max_restarts;
+  }
+
+  int num_restarts(const Step& step) const {
+    return static_cast<int>(run_.state().steps.at(step.name).restarts.size());
+  }
+
+  void announce_restart(const Step& step, const std::string& reason) {
+    run_.step_restarted(step, reason);
+    console_.end_progress();
+    console_.warn(
+        fmt::format("{}: {}; restart {} of at most {}", step.name, reason, num_restarts(step), step.max_restarts));
+  }
+
+  LaunchResult wait(const Step& step, RunningStep& running, const Stopwatch& watch) {
     StepProgress progress(step, run_.step_folder(step), console_);
     while (true) {
       const auto result = running.wait_for(kLookSeconds, stop_fd());
@@ -126,7 +186,7 @@ class StepRunner {
     }
   }
 
-  StepState conclude(const Step& step, const LaunchResult& result) {
+  StepState conclude(const Step& step, const LaunchResult& result, const std::string& reason) {
     StepState end;
     end.exit_code = result.status.code;
     end.signal = result.status.signal;
@@ -134,7 +194,11 @@ class StepRunner {
     if (result.max_rss_bytes > 0) end.max_rss_bytes = result.max_rss_bytes;
     if (!result.status.ok()) {
       end.outcome = Outcome::Error;
-      end.reason = why(step, result);
+      end.reason = reason;
+      end.rank = result.deciding_rank;
+      if (const int restarts = num_restarts(step); restarts > 0) {
+        end.reason += fmt::format("; restarted {} time{} before", restarts, restarts == 1 ? "" : "s");
+      }
       return end;
     }
     for (const std::string& output : step.outputs) {
@@ -144,19 +208,20 @@ class StepRunner {
         return end;
       }
     }
+    for (const Json& check : step.checks) keep_evidence(check, run_.path());
     end.outcome = Outcome::Pass;
     return end;
   }
 
-  std::string why(const Step& step, const LaunchResult& result) {
+  std::string why(const Step& step, const LaunchResult& result, const Voices& voices) {
     if (result.status.timed_out)
       return fmt::format("stopped at its time limit of {}", duration_text(*step.time_limit_s));
     std::string out = result.status.text();
-    if (step.nproc > 1) out = fmt::format("rank {}: {}", result.deciding_rank, out);
+    if (step.world_size() > 1) out = fmt::format("rank {}: {}", result.deciding_rank, out);
     if (step.argv[0] == "assay-worker" && result.status.code) {
       out += fmt::format(" ({})", failure_kind(*result.status.code));
     }
-    const std::string said = last_words(run_.step_folder(step), result.deciding_rank);
+    const std::string said = voices.last_words(result.deciding_rank);
     if (!said.empty()) out += ": " + said;
     return out;
   }
@@ -166,6 +231,23 @@ class StepRunner {
   Console& console_;
   const ExecuteOptions& options_;
 };
+
+// After the end was journalled: a kill before leaves everything, one in between leaves something that nobody reads.
+void discard(const RunFolder& run, const Step& step, const StepState& end) {
+  if (step.discard.empty() || end.outcome != Outcome::Pass) return;
+  if (step.kind != StepKind::Verify) {
+    for (const Json& check : step.checks) {
+      if (run_check(check, run.path()).outcome != Outcome::Pass) return;
+    }
+  }
+  for (const std::string& name : step.discard) {
+    std::error_code ignored;
+    const auto path = run.path() / name;
+    const auto doomed = path.parent_path() / (".discarded-" + path.filename().string());
+    std::filesystem::rename(path, doomed, ignored);
+    std::filesystem::remove_all(doomed, ignored);
+  }
+}
 
 bool finished(const RunFolder& run, const Step& step, const ExecuteOptions& options) {
   const auto found = run.state().steps.find(step.name);
@@ -184,7 +266,7 @@ std::string unmet_need(const RunFolder& run, const Step& step) {
   return "";
 }
 
-void announce(Console& console, const Step& step, const StepState& end) {
+void announce(Console& console, const Step& step, const StepState& end, const std::vector<std::string>& restarts) {
   const Colour colour = end.outcome == Outcome::Pass      ? Colour::Green
                         : end.outcome == Outcome::Skipped ? Colour::Yellow
                                                           : Colour::Red;
@@ -192,6 +274,7 @@ void announce(Console& console, const Step& step, const StepState& end) {
       fmt::format("{} {}", console.paint_message(fmt::format("{:8}", outcome_name(*end.outcome)), colour), step.name);
   if (end.seconds) line += fmt::format("  {}", duration_text(*end.seconds));
   if (!end.reason.empty()) line += fmt::format("  {}", end.reason);
+  if (end.outcome == Outcome::Pass && !restarts.empty()) line += fmt::format("  {}", restarts_text(restarts));
   console.info(line);
 }
 
@@ -221,7 +304,8 @@ Outcome execute(RunFolder& run, Launcher& launcher, Console& console, const Exec
     }
     console.end_progress();
     run.step_ended(step, end);
-    announce(console, step, end);
+    discard(run, step, end);
+    announce(console, step, end, run.state().steps.at(step.name).restarts);
   }
   std::vector<Outcome> outcomes;
   for (const Step& step : run.plan().steps) outcomes.push_back(*run.state().steps.at(step.name).outcome);

@@ -8,7 +8,7 @@
 namespace assay {
 
 StepProgress::StepProgress(const Step& step, const std::filesystem::path& folder, Console& console)
-    : step_(step), console_(console), records_(folder / records_file_name(0)) {}
+    : step_(step), console_(console), records_(folder / records_file_name(step.first_rank())) {}
 
 void StepProgress::update() {
   for (const Record& record : records_.next()) {

@@ -101,9 +101,13 @@ void apply_line(const Json& line, RunState& state) {
     state.command = line.at("command").get<std::vector<std::string>>();
   } else if (event == "step_started") {
     StepState& step = state.steps[line.at("step").get<std::string>()];
+    // An attempt without an end goes on in the next one, and what it used up stays used up.
+    if (!step.running) step.restarts.clear();
     step.attempts = line.at("attempt").get<int>();
     step.running = true;
     step.started_us = *time;
+  } else if (event == "step_restarted") {
+    state.steps[line.at("step").get<std::string>()].restarts.push_back(line.at("reason").get<std::string>());
   } else if (event == "step_ended") {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     step.running = false;
@@ -112,6 +116,7 @@ void apply_line(const Json& line, RunState& state) {
     step.seconds = optional_of<double>(line, "seconds");
     step.exit_code = optional_of<int>(line, "exit_code");
     step.signal = optional_of<int>(line, "signal");
+    step.rank = optional_of<int>(line, "rank");
     step.max_rss_bytes = optional_of<int64_t>(line, "max_rss_bytes");
   } else if (event == "run_ended") {
     state.ended_us = *time;
@@ -123,6 +128,11 @@ void apply_line(const Json& line, RunState& state) {
 }
 
 }  // namespace
+
+std::string restarts_text(const std::vector<std::string>& reasons) {
+  if (reasons.empty()) return "";
+  return fmt::format("restarted {} time{}: {}", reasons.size(), reasons.size() == 1 ? "" : "s", join(reasons, "; "));
+}
 
 RunRecord read_run(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path / "plan.json") || !std::filesystem::exists(path / "journal.jsonl")) {
@@ -190,6 +200,15 @@ void RunFolder::step_started(const Step& step) {
   write({{"event", "step_started"}, {"step", step.name}, {"attempt", state_.steps[step.name].attempts + 1}});
 }
 
+void RunFolder::step_restarted(const Step& step, const std::string& reason) {
+  const StepState& state = state_.steps[step.name];
+  write({{"event", "step_restarted"},
+         {"step", step.name},
+         {"attempt", state.attempts},
+         {"restart", state.restarts.size() + 1},
+         {"reason", reason}});
+}
+
 void RunFolder::step_ended(const Step& step, const StepState& end) {
   const Json line = {{"event", "step_ended"},
                      {"step", step.name},
@@ -199,6 +218,8 @@ void RunFolder::step_ended(const Step& step, const StepState& end) {
                      {"seconds", json_or_null(end.seconds)},
                      {"exit_code", json_or_null(end.exit_code)},
                      {"signal", json_or_null(end.signal)},
+                     {"rank", json_or_null(end.rank)},
+                     {"restarts", state_.steps[step.name].restarts.size()},
                      {"max_rss_bytes", json_or_null(end.max_rss_bytes)}};
   make_folder(step_folder(step));
   write_file_atomic(step_folder(step) / "status.json", to_pretty(line) + "\n");

@@ -19,14 +19,20 @@ struct StepState {
   int attempts = 0;
   std::optional<int64_t> started_us;  // the last attempt
   bool running = false;               // started, and no end was written: it runs now, or the controller was killed
+  // Why its ranks were started again, each time, since it last had no end: also by controllers that were killed.
+  std::vector<std::string> restarts;
   // Of the last attempt that ended.
   std::optional<Outcome> outcome;
   std::string reason;
   std::optional<double> seconds;
   std::optional<int> exit_code;
   std::optional<int> signal;
+  std::optional<int> rank;  // that decided, where it failed
   std::optional<int64_t> max_rss_bytes;
 };
+
+// "restarted 1 time: rank 2: killed by signal 9 (Killed)"; "" without restarts.
+std::string restarts_text(const std::vector<std::string>& reasons);
 
 struct RunState {
   int64_t started_us = 0;
@@ -52,6 +58,7 @@ class RunFolder {
   std::string tree_mark(const Step& step) const;
 
   void step_started(const Step& step);
+  void step_restarted(const Step& step, const std::string& reason);
   void step_ended(const Step& step, const StepState& end);
   void run_interrupted();
   void run_ended(Outcome outcome);

@@ -1,43 +1,43 @@
 #include "launch/local.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <deque>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "base/time.h"
+#include "launch/port.h"
 
 namespace assay {
 
 namespace {
 
-constexpr double kPeerGraceSeconds = 3;  // for the ranks that did not fail, once one did
+// A rank that says only that it lost touch with the others.
+bool lost_touch(const ExitStatus& status) { return status.code == worker_exit_code(ErrorKind::Communication); }
 
 class LocalStep : public RunningStep {
  public:
-  void add(Process process) { ranks_.push_back(std::move(process)); }
+  explicit LocalStep(int first_rank) : first_rank_(first_rank) {}
+  void add(Process process) { ranks_.push_back({.process = std::move(process)}); }
 
   std::optional<LaunchResult> wait_for(double seconds, int wake_fd) override {
     const Stopwatch watch;
     while (true) {
-      size_t num_running = 0;
-      for (size_t r = 0; r < ranks_.size(); ++r) {
-        const auto status = ranks_[r].poll();
-        if (!status) ++num_running;
-        if (status && !status->ok() && decider_ < 0) decider_ = static_cast<int>(r);
-      }
+      const size_t num_running = look();
       if (num_running == 0) return result();
-      if (decider_ >= 0) return stop(kPeerGraceSeconds);
+      if (is_decided()) return stop(kPeerGraceSeconds);
       const double left = seconds - watch.seconds();
       if (left <= 0) return std::nullopt;
       // With one rank its end wakes us at once; several are looked at in turn, often enough for people.
-      const double nap = num_running == 1 && ranks_.size() == 1 ? left : std::min(left, 0.02);
-      const auto running = std::find_if(ranks_.begin(), ranks_.end(), [](Process& p) { return !p.poll(); });
-      if (running != ranks_.end()) running->wait_for(nap, wake_fd);
+      const double nap = ranks_.size() == 1 ? left : std::min(left, 0.02);
+      for (Rank& rank : ranks_) {
+        if (rank.ended) continue;
+        rank.process.wait_for(nap, wake_fd);
+        break;
+      }
       pollfd woken{wake_fd, POLLIN, 0};
       if (wake_fd >= 0 && ::poll(&woken, 1, 0) > 0) return std::nullopt;
     }
@@ -45,31 +45,70 @@ class LocalStep : public RunningStep {
 
   LaunchResult stop(double grace_seconds) override {
     const Stopwatch watch;
-    for (Process& rank : ranks_) rank.request_stop();
-    for (Process& rank : ranks_) rank.stop(std::max(0.0, grace_seconds - watch.seconds()));
+    look();  // who has ended until now did so by itself
+    for (Rank& rank : ranks_) rank.process.request_stop();
+    for (Rank& rank : ranks_) rank.process.stop(std::max(0.0, grace_seconds - watch.seconds()));
     return result();
   }
 
  private:
+  struct Rank {
+    Process process;
+    std::optional<ExitStatus> ended = std::nullopt;  // by itself
+  };
+
+  // Notes who has ended by itself; returns how many still run. A cause replaces what is only its consequence.
+  size_t look() {
+    size_t num_running = 0;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
+      if (!rank.ended) rank.ended = rank.process.poll();
+      if (!rank.ended) ++num_running;
+      if (!rank.ended || rank.ended->ok()) continue;
+      if (!first_failure_) first_failure_.emplace();
+      if (!decider_ || (lost_touch(*ranks_[*decider_].ended) && !lost_touch(*rank.ended))) decider_ = r;
+    }
+    return num_running;
+  }
+
+  bool is_decided() const {
+    if (!decider_) return false;
+    return !lost_touch(*ranks_[*decider_].ended) || first_failure_->seconds() >= kPeerGraceSeconds;
+  }
+
   LaunchResult result() {
     LaunchResult out;
-    out.deciding_rank = std::max(decider_, 0);
-    for (Process& rank : ranks_) {
-      out.ranks.push_back(rank.wait());
+    const size_t decider = decider_.value_or(0);
+    out.deciding_rank = first_rank_ + static_cast<int>(decider);
+    out.failed_by_itself = decider_.has_value();
+    for (Rank& rank : ranks_) {
+      out.ranks.push_back(rank.process.wait());
       out.max_rss_bytes += out.ranks.back().max_rss_bytes;
     }
-    out.status = out.ranks[static_cast<size_t>(out.deciding_rank)];
+    out.status = out.ranks[decider];
     for (const ExitStatus& status : out.ranks) out.status.seconds = std::max(out.status.seconds, status.seconds);
     return out;
   }
 
-  std::deque<Process> ranks_;
-  int decider_ = -1;
+  std::deque<Rank> ranks_;
+  int first_rank_;
+  std::optional<size_t> decider_;  // among those that failed by themselves
+  std::optional<Stopwatch> first_failure_;
 };
 
 std::vector<std::string> resolved_argv(std::vector<std::string> argv) {
   if (argv[0] == "assay-worker") argv[0] = (program_folder() / "assay-worker").string();
   return argv;
+}
+
+// The port that rank 0 listens at: the one that was asked for, if it is free, or any.
+void settle_port(std::map<std::string, std::string>& env, int node_rank) {
+  const auto given = env.find("MASTER_PORT");
+  if (given == env.end()) {
+    env["MASTER_PORT"] = std::to_string(free_port());
+  } else if (const auto port = parse_int(given->second); port && node_rank == 0) {
+    check_port_free(static_cast<int>(*port));
+  }
 }
 
 }  // namespace
@@ -78,28 +117,18 @@ std::string records_file_name(int rank) {
   return rank == 0 ? "records.jsonl" : fmt::format("records.rank{}.jsonl", rank);
 }
 
-int free_port() {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw InfrastructureError("no free TCP port on the loopback interface");
-  }
-  return ntohs(address.sin_port);
-}
-
 std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) {
-  auto step = std::make_unique<LocalStep>();
-  std::map<std::string, std::string> env = {{"WORLD_SIZE", std::to_string(request.nproc)},
-                                            {"NODE_RANK", "0"},
+  const int first_rank = request.node_rank * request.nproc;
+  const int world_size = request.nnodes * request.nproc;
+  auto step = std::make_unique<LocalStep>(first_rank);
+  std::map<std::string, std::string> env = {{"WORLD_SIZE", std::to_string(world_size)},
+                                            {"NODE_RANK", std::to_string(request.node_rank)},
                                             {"LOCAL_WORLD_SIZE", std::to_string(request.nproc)},
                                             {"MASTER_ADDR", "127.0.0.1"}};
   for (const auto& [name, value] : request.env) env[name] = value;
-  if (request.nproc > 1 && !env.count("MASTER_PORT")) env["MASTER_PORT"] = std::to_string(free_port());
-  for (int rank = 0; rank < request.nproc; ++rank) {
+  if (world_size > 1) settle_port(env, request.node_rank);
+  for (int local_rank = 0; local_rank < request.nproc; ++local_rank) {
+    const int rank = first_rank + local_rank;
     ProcessOptions options{.argv = resolved_argv(request.argv),
                            .env = env,
                            .cwd = request.cwd,
@@ -107,7 +136,7 @@ std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) 
                            .die_with_parent = true,
                            .tree_mark = request.tree_mark + "/" + std::to_string(rank)};
     options.env["RANK"] = std::to_string(rank);
-    options.env["LOCAL_RANK"] = std::to_string(rank);
+    options.env["LOCAL_RANK"] = std::to_string(local_rank);
     options.env["ASSAY_RECORDS"] = (request.folder / records_file_name(rank)).string();
     step->add(Process::start(options));
   }

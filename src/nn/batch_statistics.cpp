@@ -6,9 +6,9 @@ namespace {
 
 thread_local Communicator* statistics_group = nullptr;
 
-bool shares_statistics() { return statistics_group && statistics_group->size() > 1; }
-
 }  // namespace
+
+bool shares_statistics() { return statistics_group && statistics_group->size() > 1; }
 
 SharedStatistics::SharedStatistics(Communicator& group) : before_(statistics_group) { statistics_group = &group; }
 SharedStatistics::~SharedStatistics() { statistics_group = before_; }

@@ -20,6 +20,8 @@ class SharedStatistics {
   Communicator* before_;
 };
 
+bool shares_statistics();  // the calling thread is in such a scope, with more than one process
+
 struct BatchMoments {
   double count = 0;
   std::vector<double> mean, variance;  // biased

@@ -2,6 +2,7 @@
 
 #include <torch/autograd.h>
 
+#include "nn/batch_statistics.h"
 #include "nn/norm_core.h"
 
 namespace assay {
@@ -46,6 +47,14 @@ class NormAct : public torch::autograd::Function<NormAct> {
 
 torch::Tensor norm_act(torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, const NormActOptions& options) {
   if (!can_fuse_norm(norm, x, options.residual)) {
+    // libtorch's operator knows nothing of other processes, so whatever can be made to fit is.
+    const auto in_order = [](const torch::Tensor& t) {
+      return t.defined() ? t.contiguous(torch::MemoryFormat::ChannelsLast) : t;
+    };
+    const torch::Tensor ordered = in_order(x), residual = in_order(options.residual);
+    if (shares_statistics() && can_fuse_norm(norm, ordered, residual)) {
+      return norm_act(norm, ordered, {.residual = residual, .relu = options.relu});
+    }
     torch::Tensor y = norm.forward(x);
     if (options.residual.defined()) y = y + options.residual;
     return options.relu ? y.relu() : y;

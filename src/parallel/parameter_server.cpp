@@ -187,7 +187,7 @@ void ParameterServerStrategy::prepare(Module& module, const EngineOptions& optio
   refuse(module, options);
   network_ = &module.model();
   const NamedTensors parameters = trainable_parameters(*network_);
-  check_optimizer_options(options.optimizer, whole_parameters(parameters).parameters);
+  check_optimizer_options(options.optimizer, whole_parameters(parameters));
   make_tables(*network_, options.optimizer);
 }
 

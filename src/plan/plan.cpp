@@ -31,10 +31,15 @@ bool good_file(const std::string& name) {
 
 Json to_json(const Step& step) {
   Json out = {{"name", step.name}, {"kind", kind_name(step.kind)}, {"needs", step.needs}};
-  if (step.kind == StepKind::Verify) {
-    out["checks"] = step.checks;
-    return out;
+  // What has its usual value is left out: plans of earlier versions keep their hash.
+  if (!step.discard.empty()) out["discard"] = step.discard;
+  if (step.kind == StepKind::Verify || !step.checks.empty()) out["checks"] = step.checks;
+  if (step.kind == StepKind::Verify) return out;
+  if (step.nnodes != 1) {
+    out["nnodes"] = step.nnodes;
+    out["node_rank"] = step.node_rank;
   }
+  if (step.max_restarts != 0) out["max_restarts"] = step.max_restarts;
   out["argv"] = step.argv;
   out["env"] = step.env;
   out["nproc"] = step.nproc;
@@ -49,10 +54,14 @@ Step step_of(const Json& value) {
   step.name = value.at("name").get<std::string>();
   step.kind = step_kind_of(value.at("kind").get<std::string>());
   step.needs = value.at("needs").get<std::vector<std::string>>();
-  if (step.kind == StepKind::Verify) {
+  step.discard = value.value("discard", step.discard);
+  if (step.kind == StepKind::Verify || value.contains("checks")) {
     step.checks = value.at("checks").get<std::vector<Json>>();
-    return step;
   }
+  if (step.kind == StepKind::Verify) return step;
+  step.nnodes = value.value("nnodes", 1);
+  step.node_rank = value.value("node_rank", 0);
+  step.max_restarts = value.value("max_restarts", 0);
   step.argv = value.at("argv").get<std::vector<std::string>>();
   step.env = value.at("env").get<std::map<std::string, std::string>>();
   step.nproc = value.at("nproc").get<int>();
@@ -86,10 +95,19 @@ void Plan::validate() const {
     } else {
       if (step.argv.empty() || step.argv[0].empty()) wrong("has no command");
       if (step.nproc < 1) wrong(fmt::format("{} processes", step.nproc));
+      if (step.node_rank < 0 || step.node_rank >= step.nnodes) {
+        wrong(fmt::format("node {} of {} nodes", step.node_rank, step.nnodes));
+      }
+      if (step.max_restarts < 0) wrong(fmt::format("{} restarts", step.max_restarts));
       if (step.time_limit_s && !(*step.time_limit_s > 0)) wrong("its time limit is not above 0 s");
     }
     for (const auto& [name, content] : step.files) {
       if (!good_file(name)) wrong(fmt::format("file '{}' is outside its folder", name));
+    }
+    for (const std::string& name : step.discard) {
+      if (!good_file(name) || name.rfind("steps/", 0) != 0) {
+        wrong(fmt::format("'{}', which it discards, is not in the folder of a step", name));
+      }
     }
     for (const std::string& name : step.outputs) {
       if (!good_file(name)) wrong(fmt::format("output '{}' is outside its folder", name));
@@ -148,11 +166,18 @@ std::string plan_text(const Plan& plan) {
     out += fmt::format("\n{}. {} ({})\n", i + 1, step.name, kind_name(step.kind));
     if (!step.needs.empty()) out += fmt::format("   needs    {}\n", join(step.needs, ", "));
     if (!step.argv.empty()) out += fmt::format("   runs     {}\n", shell_line(step.argv));
-    if (step.nproc > 1) out += fmt::format("   ranks    {}\n", step.nproc);
+    if (step.nnodes > 1) {
+      out += fmt::format("   ranks    {} to {} of {}, on node {} of {}\n", step.first_rank(),
+                         step.first_rank() + step.nproc - 1, step.world_size(), step.node_rank, step.nnodes);
+    } else if (step.nproc > 1) {
+      out += fmt::format("   ranks    {}\n", step.nproc);
+    }
+    if (step.max_restarts > 0) out += fmt::format("   restarts at most {}\n", step.max_restarts);
     for (const auto& [name, variable] : step.env) out += fmt::format("   with     {}={}\n", name, variable);
     if (step.time_limit_s) out += fmt::format("   within   {}\n", duration_text(*step.time_limit_s));
     for (const Json& check : step.checks) out += fmt::format("   checks   {}\n", to_line(check));
     for (const std::string& output : step.outputs) out += fmt::format("   writes   {}\n", output);
+    for (const std::string& path : step.discard) out += fmt::format("   discards {}\n", path);
   }
   return out;
 }

@@ -29,12 +29,23 @@ struct Step {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
   int nproc = 1;  // ranks on this host
+  // Of a job over several hosts, each of which runs this plan with its own node_rank.
+  int nnodes = 1;
+  int node_rank = 0;
+  // How often all ranks are started again after one of them was lost: killed, or out of touch with the others.
+  int max_restarts = 0;
   std::optional<double> time_limit_s;
   std::map<std::string, Json> files;  // written into the step's folder before it starts: name -> content
   std::vector<std::string> outputs;   // relative to the step's folder; each must exist afterwards
 
-  // A verify step: what to check, see verify/checks.h.
+  // What to check, see verify/checks.h. A verify step is judged by it. Another step is not: what its checks find is
+  // written into its folder as soon as it has passed, so that the large files they read may go.
   std::vector<Json> checks;
+  // Files and folders, relative to the run folder, that are removed when the step has passed, and its checks too.
+  std::vector<std::string> discard;
+
+  int world_size() const { return nnodes * nproc; }
+  int first_rank() const { return node_rank * nproc; }  // of the ranks on this host
 };
 
 struct Plan {

@@ -31,6 +31,7 @@ StepView step_view(const RunRecord& run, size_t index) {
   }
   const StepState& state = found->second;
   view.attempts = state.attempts;
+  view.restarts = state.restarts;
   view.started_us = state.started_us;
   if (state.running || !state.outcome) {
     view.reason = "not finished";
@@ -42,7 +43,10 @@ StepView step_view(const RunRecord& run, size_t index) {
   view.exit_code = state.exit_code;
   view.signal = state.signal;
   view.max_rss_bytes = state.max_rss_bytes;
-  if (view.outcome == Outcome::Error) view.last_lines = tail_lines(run.path / view.folder / "rank0.log", kShownLines);
+  if (view.outcome == Outcome::Error) {
+    const int rank = state.rank.value_or(step.first_rank());
+    view.last_lines = tail_lines(run.path / view.folder / fmt::format("rank{}.log", rank), kShownLines);
+  }
   return view;
 }
 
@@ -137,17 +141,26 @@ RunView build_view(const std::filesystem::path& run_folder) {
   if (std::filesystem::exists(run_folder / "environment.json")) {
     view.environment = read_json_file(run_folder / "environment.json");
   }
+  const bool many_trainings = std::count_if(run.plan.steps.begin(), run.plan.steps.end(),
+                                            [](const Step& step) { return step.kind == StepKind::Train; }) > 1;
   CurveCollector curves;
   for (size_t i = 0; i < run.plan.steps.size(); ++i) {
     view.steps.push_back(step_view(run, i));
     const auto folder = run_folder / view.steps.back().folder;
     std::vector<std::vector<Record>> ranks;
-    for (int rank = 0; rank < run.plan.steps[i].nproc; ++rank)
+    const Step& step = run.plan.steps[i];
+    for (int rank = step.first_rank(); rank < step.first_rank() + step.nproc; ++rank)
       ranks.push_back(read_records(folder / records_file_name(rank)));
-    add_records(merge_by_time(std::move(ranks)), run.plan.steps[i], view, curves);
+    CurveCollector own;
+    add_records(merge_by_time(std::move(ranks)), step, view, many_trainings ? own : curves);
+    for (Curve& curve : own.curves()) {
+      if (curve.name != keys::kTrainLoss) continue;  // of many trainings, what they have in common
+      curve.source = step.name;
+      view.curves.push_back(std::move(curve));
+    }
     add_verdicts(folder / "verdicts.json", view);
   }
-  view.curves = curves.curves();
+  for (Curve& curve : curves.curves()) view.curves.push_back(std::move(curve));
   view.outcome = run.state.outcome.value_or(Outcome::Invalid);
   if (!run.state.outcome) {
     view.reason = "the run has not ended";

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "execute/run_folder.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -135,6 +136,13 @@ std::string exit_text(const StepView& step) {
   if (step.signal) return fmt::format("killed by signal {}", *step.signal);
   if (step.exit_code) return fmt::format("exit code {}", *step.exit_code);
   return kNotMeasured;
+}
+
+std::vector<std::string> step_notes(const StepView& step) {
+  std::vector<std::string> notes;
+  if (step.attempts > 1) notes.push_back(fmt::format("{} attempts", step.attempts));
+  if (!step.restarts.empty()) notes.push_back(restarts_text(step.restarts));
+  return notes;
 }
 
 std::optional<double> result_number(const Json& result, std::string_view key) {

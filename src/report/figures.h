@@ -26,6 +26,9 @@ std::optional<double> run_seconds(const RunView& run);
 // "exit code 3", "killed by signal 9", or "-" when it never ran.
 std::string exit_text(const StepView& step);
 
+// How often it was begun: "2 attempts", "restarted 1 time: rank 2: killed by signal 9". Empty in the usual case.
+std::vector<std::string> step_notes(const StepView& step);
+
 // A number of the result, nullopt when it is missing, null or of another type.
 std::optional<double> result_number(const Json& result, std::string_view key);
 // The value under `key` with its unit: times, memory, throughput, MFU as a percentage.

@@ -9,6 +9,7 @@
 #include "record/keys.h"
 #include "report/escape.h"
 #include "report/figures.h"
+#include "report/matrix.h"
 #include "report/plain_text.h"
 
 namespace assay {
@@ -80,7 +81,9 @@ TimeLine time_line(const RunView& run) {
 
 std::string step_row(const StepView& step, const Bar& bar) {
   std::string notes;
-  if (step.attempts > 1) notes += fmt::format(R"(<span class="note">{} attempts</span>)", step.attempts);
+  for (const std::string& note : step_notes(step)) {
+    notes += fmt::format(R"(<span class="note">{}</span>)", escape_markup(note));
+  }
   if (!step.reason.empty()) notes += fmt::format(R"(<span class="reason">{}</span>)", escape_markup(step.reason));
   std::string track;
   if (ran(step)) {
@@ -106,6 +109,33 @@ std::string group_table(const std::string& group, const Json& entries) {
   }
   return fmt::format(R"(<div class="card group"><h3>{}</h3><table class="pairs"><tbody>{}</tbody></table></div>)",
                      escape_markup(capitalised(group)), rows);
+}
+
+std::string matrix_table_markup(const Matrix& matrix) {
+  std::string head = R"(<th scope="col">strategy</th>)";
+  for (const std::string& column : matrix.columns) {
+    head += fmt::format(R"(<th scope="col">{}</th>)", escape_markup(column));
+    for (const char* figure : kMatrixFigures) head += fmt::format(R"(<th scope="col" class="num">{}</th>)", figure);
+  }
+  std::string rows;
+  for (const std::string& row : matrix.rows) {
+    rows += fmt::format(R"(<tr><th scope="row">{}</th>)", escape_markup(row));
+    for (const std::string& column : matrix.columns) {
+      const Verdict* verdict = matrix.at(row, column);
+      const bool skipped = verdict && verdict->outcome == Outcome::Skipped;
+      rows += !verdict || skipped ? fmt::format(R"(<td title="{}">{}</td>)",
+                                                verdict ? escape_markup(verdict->reason) : "", matrix_outcome(verdict))
+                                  : fmt::format("<td>{}</td>", badge(verdict->outcome));
+      for (const std::string& figure : matrix_figures(verdict)) {
+        rows += fmt::format(R"(<td class="num">{}</td>)", escape_markup(figure));
+      }
+    }
+    rows += "</tr>";
+  }
+  return fmt::format(
+      "<div class=\"card scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Against one process\"><table "
+      "class=\"steps matrix\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
+      head, rows);
 }
 
 std::string result_cards(const Json& result) {
@@ -206,8 +236,12 @@ std::string html_verdicts(const RunView& run) {
   if (run.verdicts.empty()) {
     return section("verdicts", "Verdicts", "", R"(<p class="card empty">No question about this run was answered.</p>)");
   }
-  std::string cards = R"(<ul class="verdicts">)";
+  const Matrix matrix = matrix_of(run);
+  std::string cards = matrix.empty() ? "" : matrix_table_markup(matrix);
+  cards += R"(<ul class="verdicts">)";
   for (const Verdict& verdict : run.verdicts) {
+    const bool in_table = !verdict.row.empty();
+    if (in_table && (verdict.outcome == Outcome::Pass || verdict.outcome == Outcome::Skipped)) continue;
     cards += fmt::format(
         R"(<li class="card verdict {0}"><span class="seal">{1}</span><h3>{2}</h3><span class="word">{4}</span><p>{3}</p></li>)",
         outcome_class(verdict.outcome), icon(verdict.outcome), escape_markup(capitalised(verdict.name)),
@@ -251,7 +285,8 @@ std::string html_results(const RunView& run) {
   if (run.case_results.empty()) return "";
   const bool several = run.case_results.size() > 1;
   std::string body = several ? comparison(run) : "";
-  for (size_t i = 0; i < run.case_results.size(); ++i) {
+  const bool in_table = !matrix_of(run).empty();  // many short runs: what each measured is of no interest
+  for (size_t i = 0; i < run.case_results.size() && !in_table; ++i) {
     if (several) body += fmt::format("<h3 class=\"case\">{}</h3>", escape_markup(case_name(run.case_results[i], i)));
     body += result_cards(run.case_results[i]);
   }

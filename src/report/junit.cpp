@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time.h"
+#include "execute/run_folder.h"
 #include "report/escape.h"
 #include "report/figures.h"
 #include "report/plain_text.h"
@@ -79,6 +80,7 @@ std::vector<TestCase> tests_of(const RunView& run) {
                      .seconds = measured(step.seconds),
                      .output = step.last_lines});
     if (step.outcome != Outcome::Pass && step.reason.empty()) tests.back().reason = exit_text(step);
+    if (!step.restarts.empty()) tests.back().output.push_back(restarts_text(step.restarts));
   }
   for (const Verdict& verdict : run.verdicts) {
     tests.push_back({.group = "verdicts",

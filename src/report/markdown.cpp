@@ -5,6 +5,7 @@
 #include "record/keys.h"
 #include "report/escape.h"
 #include "report/figures.h"
+#include "report/matrix.h"
 #include "report/plain_text.h"
 
 namespace assay {
@@ -40,8 +41,31 @@ std::string memory(const Json& result) {
   return total == kNotMeasured ? used : used + " / " + total;
 }
 
+std::string matrix_table(const Matrix& matrix) {
+  std::vector<std::string> heads = {"strategy"};
+  for (const std::string& column : matrix.columns) {
+    heads.push_back(column);
+    for (const char* figure : kMatrixFigures) heads.push_back(fmt::format(">{}", figure));
+  }
+  std::string out = "\n## Against one process\n\n" + titles(heads);
+  for (const std::string& name : matrix.rows) {
+    std::vector<std::string> cells = {name};
+    for (const std::string& column : matrix.columns) {
+      const Verdict* verdict = matrix.at(name, column);
+      cells.push_back(matrix_outcome(verdict));
+      for (const std::string& figure : matrix_figures(verdict)) cells.push_back(figure);
+    }
+    out += row(cells);
+  }
+  for (const MatrixRemark& remark : matrix_remarks(matrix)) {
+    out += fmt::format("\n- {}: {}\n", escape_markdown(remark.place), escape_markdown(remark.reason));
+  }
+  return out;
+}
+
 std::string verdict_table(const RunView& run) {
   if (run.verdicts.empty()) return "";
+  if (const Matrix matrix = matrix_of(run); !matrix.empty()) return matrix_table(matrix);
   std::string out = "\n## Verdicts\n\n" + titles({"verdict", "outcome", "reason"});
   for (const Verdict& verdict : run.verdicts) {
     out += row({verdict.name, std::string(outcome_name(verdict.outcome)), verdict.reason});
@@ -53,9 +77,11 @@ std::string step_table(const RunView& run) {
   if (run.steps.empty()) return "";
   std::string out = "\n## Steps\n\n" + titles({">#", "step", "outcome", ">time", ">peak memory", "reason"});
   for (const StepView& step : run.steps) {
+    std::string reason = step.reason;
+    for (const std::string& note : step_notes(step)) reason += (reason.empty() ? "" : "; ") + note;
     const std::string peak = step.max_rss_bytes ? bytes_text(static_cast<double>(*step.max_rss_bytes)) : kNotMeasured;
     out += row({std::to_string(step.number), step.name, std::string(outcome_name(step.outcome)),
-                seconds_text(step.seconds), peak, step.reason});
+                seconds_text(step.seconds), peak, reason});
   }
   return out;
 }
@@ -109,7 +135,7 @@ std::string render_markdown(const RunView& run) {
   if (!run.reason.empty()) out += escape_markdown(run.reason) + "\n\n";
   out += fmt::format("Run {}, started {}, took {}.\n", escape_markdown(run.id), when_text(run.started_us),
                      seconds_text(run_seconds(run)));
-  if (!run.case_results.empty()) {
+  if (!run.case_results.empty() && matrix_of(run).empty()) {
     out += "\n## Results\n\n" + markdown_case_table(run.case_results);
     out +=
         "\ne2e_time in seconds; throughput with evaluation (p_whole), without it (p_train), and of compute alone "

@@ -22,19 +22,21 @@ Json json_or_null(const std::optional<Value>& value) {
 Json time_or_null(const std::optional<int64_t>& time_us) { return time_us ? Json(utc_text(*time_us)) : Json(nullptr); }
 
 Json step_json(const StepView& step) {
-  return {{"number", step.number},
-          {"name", step.name},
-          {"kind", step.kind},
-          {"outcome", outcome_name(step.outcome)},
-          {"reason", step.reason},
-          {"started", time_or_null(step.started_us)},
-          {"seconds", step.seconds ? json_number(*step.seconds) : Json(nullptr)},
-          {"exit_code", json_or_null(step.exit_code)},
-          {"signal", json_or_null(step.signal)},
-          {"attempts", step.attempts},
-          {"max_rss_bytes", json_or_null(step.max_rss_bytes)},
-          {"folder", step.folder},
-          {"last_lines", step.last_lines}};
+  Json out = {{"number", step.number},
+              {"name", step.name},
+              {"kind", step.kind},
+              {"outcome", outcome_name(step.outcome)},
+              {"reason", step.reason},
+              {"started", time_or_null(step.started_us)},
+              {"seconds", step.seconds ? json_number(*step.seconds) : Json(nullptr)},
+              {"exit_code", json_or_null(step.exit_code)},
+              {"signal", json_or_null(step.signal)},
+              {"attempts", step.attempts},
+              {"max_rss_bytes", json_or_null(step.max_rss_bytes)},
+              {"folder", step.folder},
+              {"last_lines", step.last_lines}};
+  if (!step.restarts.empty()) out["restarts"] = step.restarts;
+  return out;
 }
 
 Json curve_json(const Curve& full) {
@@ -146,6 +148,7 @@ StepView step_of(const Place& place) {
   step.exit_code = place["exit_code"].integer<int>();
   step.signal = place["signal"].integer<int>();
   step.attempts = place["attempts"].integer<int>().value_or(0);
+  for (const Place& reason : place["restarts"].items()) step.restarts.push_back(reason.text());
   step.max_rss_bytes = place["max_rss_bytes"].integer<int64_t>();
   step.folder = place["folder"].text();
   for (const Place& line : place["last_lines"].items()) step.last_lines.push_back(line.text());
@@ -156,7 +159,9 @@ Verdict verdict_at(const Place& place) {
   return {.name = place["name"].text(),
           .outcome = place["outcome"].outcome(),
           .reason = place["reason"].text(),
-          .figures = place["figures"].object()};
+          .figures = place["figures"].object(),
+          .row = place["row"].text(),
+          .column = place["column"].text()};
 }
 
 Curve curve_of(const Place& place) {

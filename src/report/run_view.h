@@ -20,6 +20,7 @@ struct StepView {
   std::optional<int> exit_code;
   std::optional<int> signal;
   int attempts = 0;
+  std::vector<std::string> restarts;  // why its ranks were started again, each time
   std::optional<int64_t> max_rss_bytes;
   std::vector<std::string> last_lines;  // of the log, for steps that did not pass
   std::string folder;                   // relative to the run folder: "steps/1-train"

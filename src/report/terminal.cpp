@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "record/keys.h"
 #include "report/figures.h"
+#include "report/matrix.h"
 #include "report/plain_text.h"
 #include "report/table.h"
 
@@ -43,7 +44,17 @@ std::string head(const RunView& run, const Style& style) {
   return out + "\n";
 }
 
-std::string steps(const RunView& run, const Style& style) {
+// Steps that a table of verdicts says nothing of, and that are worth a line.
+bool is_beside(const Matrix& matrix, const StepView& step) {
+  if (step.outcome == Outcome::Pass) return !step.restarts.empty();
+  const bool in_table = std::any_of(matrix.verdicts.begin(), matrix.verdicts.end(), [&](const Verdict* verdict) {
+    return step.name == verdict->row + "-" + verdict->column;
+  });
+  return !in_table && step.kind != "verify";
+}
+
+// With a table of verdicts only those beside it, and nothing where there are none.
+std::string steps(const RunView& run, const Style& style, const Matrix& matrix) {
   if (run.steps.empty()) return heading("Steps", style) + "  none\n";
   Table table({{.title = "#", .align = Table::Align::Right},
                {.title = "step"},
@@ -52,12 +63,41 @@ std::string steps(const RunView& run, const Style& style) {
                {.title = "time", .align = Table::Align::Right},
                {.title = "reason", .wraps = true}});
   for (const StepView& step : run.steps) {
+    if (!matrix.empty() && !is_beside(matrix, step)) continue;
     std::string reason = step.reason;
-    if (step.attempts > 1) reason += fmt::format("{}{} attempts", reason.empty() ? "" : "; ", step.attempts);
+    for (const std::string& note : step_notes(step)) reason += (reason.empty() ? "" : "; ") + note;
     table.add({std::to_string(step.number), step.name, Cell(step.kind, Colour::Dim), outcome_cell(step.outcome),
                seconds_text(step.seconds), reason});
   }
+  if (!matrix.empty() && table.num_rows() == 0) return "";
   return heading("Steps", style) + table.text(style.table());
+}
+
+std::string matrix(const Matrix& matrix, const Style& style) {
+  std::vector<Table::Column> columns = {{.title = "strategy"}};
+  for (const std::string& column : matrix.columns) {
+    columns.push_back({.title = column});
+    for (const char* figure : kMatrixFigures) columns.push_back({.title = figure, .align = Table::Align::Right});
+  }
+  Table table(std::move(columns));
+  for (const std::string& row : matrix.rows) {
+    std::vector<Cell> cells = {row};
+    for (const std::string& column : matrix.columns) {
+      const Verdict* verdict = matrix.at(row, column);
+      cells.emplace_back(matrix_outcome(verdict), verdict ? outcome_colour(verdict->outcome) : Colour::Dim);
+      for (const std::string& figure : matrix_figures(verdict)) cells.emplace_back(figure);
+    }
+    table.add(std::move(cells));
+  }
+  std::string out = heading("Against one process", style) + table.text(style.table());
+  for (const MatrixRemark& remark : matrix_remarks(matrix)) {
+    const std::string text = fmt::format("{}: {}", plain_text(remark.place), plain_text(remark.reason));
+    out += "\n";
+    for (const std::string& line : wrap_text(text, style.width > kIndent ? style.width - kIndent : kMaxPlainBytes)) {
+      out += "  " + style.paint(line, outcome_colour(remark.outcome)) + "\n";
+    }
+  }
+  return out;
 }
 
 std::string verdicts(const RunView& run, const Style& style) {
@@ -128,7 +168,11 @@ Colour outcome_colour(Outcome outcome) {
 
 std::string render_terminal(const RunView& run, bool colours, size_t width) {
   const Style style{.colours = colours, .width = width};
-  std::string out = head(run, style) + steps(run, style) + verdicts(run, style);
+  const Matrix table = matrix_of(run);
+  // Where a table has all the verdicts, lists of steps and results would only repeat it.
+  if (!table.empty())
+    return head(run, style) + steps(run, style, table) + matrix(table, style) + last_words(run, style);
+  std::string out = head(run, style) + steps(run, style, table) + verdicts(run, style);
   if (run.case_results.size() == 1) out += one_result(run.case_results[0], style);
   if (run.case_results.size() > 1) out += many_results(run, style);
   return out + last_words(run, style);

@@ -8,11 +8,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "record/keys.h"
 #include "record/stream.h"
 #include "verify/tensor_diff.h"
+#include "verify/training_comparison.h"
 
 namespace assay {
 
@@ -49,23 +51,6 @@ class Check {
   const std::filesystem::path& folder_;
 };
 
-std::vector<double> training_losses(const std::vector<Record>& records) {
-  // An attempt that continued from a checkpoint voids what earlier attempts wrote beyond it.
-  std::map<int64_t, double> by_step;
-  for (const Record& record : records) {
-    if (record.type == Record::Type::Event && record.name == keys::kResumed) {
-      by_step.erase(by_step.upper_bound(static_cast<int64_t>(number_of(record.data.at(keys::kGlobalStep)))),
-                    by_step.end());
-    }
-    if (record.type != Record::Type::Metrics || !record.data.contains(keys::kTrainLoss)) continue;
-    const auto step = static_cast<int64_t>(number_of(record.data.at(keys::kGlobalStep)));
-    by_step[step] = number_of(record.data.at(keys::kTrainLoss));
-  }
-  std::vector<double> losses;
-  for (const auto& [step, loss] : by_step) losses.push_back(loss);
-  return losses;
-}
-
 double mean(const std::vector<double>& values, size_t begin, size_t end) {
   double sum = 0;
   for (size_t i = begin; i < end; ++i) sum += values[i];
@@ -73,7 +58,9 @@ double mean(const std::vector<double>& values, size_t begin, size_t end) {
 }
 
 Verdict loss_falls(const Check& check) {
-  const std::vector<double> losses = training_losses(read_records(check.file(check.text("records"))));
+  std::vector<double> losses;
+  for (const auto& [step, loss] : losses_by_step(read_records(check.file(check.text("records")))))
+    losses.push_back(loss);
   if (losses.size() < 2) throw InvalidError(fmt::format("{} training losses are too few to compare", losses.size()));
   const auto broken = std::find_if(losses.begin(), losses.end(), [](double loss) { return !std::isfinite(loss); });
   Verdict verdict;
@@ -190,12 +177,45 @@ Verdict same_weights(const Check& check) {
           .figures = {{"results", count}, {"weights", hashes.size()}}};
 }
 
+constexpr char kComparisonFile[] = "comparison.json";
+
+Json comparison_for(const Check& check) {
+  return compare_trainings({.measured = check.file(check.text("measured")),
+                            .baseline = check.file(check.text("baseline")),
+                            .num_steps = check.value("steps").get<int64_t>()});
+}
+
+Verdict same_training(const Check& check) {
+  const auto folder = check.file(check.text("measured"));
+  const auto status = folder / "status.json";
+  if (!std::filesystem::exists(status)) throw InvalidError("was not run");
+  const Json end = read_json_file(status);
+  const std::string outcome = end.at("outcome").get<std::string>();
+  if (outcome != outcome_name(Outcome::Pass)) {
+    return {.name = "both train the same",
+            .outcome = outcome == outcome_name(Outcome::Error) ? Outcome::Error : Outcome::Invalid,
+            .reason = end.at("reason").get<std::string>(),
+            .figures = {{"seconds", end.at("seconds")}}};
+  }
+  const auto kept = folder / kComparisonFile;
+  Verdict verdict = judge_comparison(std::filesystem::exists(kept) ? read_json_file(kept) : comparison_for(check),
+                                     check.number("max_relative"));
+  verdict.figures["seconds"] = end.at("seconds");
+  return verdict;
+}
+
+Verdict not_applicable(const Check& check) {
+  return {.name = "not applicable", .outcome = Outcome::Skipped, .reason = check.text("reason")};
+}
+
 using CheckFunction = Verdict (*)(const Check&);
 const std::map<std::string, CheckFunction>& registry() {
   static const std::map<std::string, CheckFunction> kChecks = {{"loss_falls", loss_falls},
                                                                {"target", target},
                                                                {"same_predictions", same_predictions},
                                                                {"same_result", same_result},
+                                                               {"same_training", same_training},
+                                                               {"not_applicable", not_applicable},
                                                                {"same_weights", same_weights}};
   return kChecks;
 }
@@ -224,7 +244,26 @@ Verdict run_check(const Json& check, const std::filesystem::path& run_folder) {
   }
   if (check.is_object() && check.contains("name") && check["name"].is_string())
     verdict.name = check["name"].get<std::string>();
+  if (check.is_object() && check.contains("cell") && check["cell"].is_array() && check["cell"].size() == 2) {
+    verdict.row = check["cell"][0].get<std::string>();
+    verdict.column = check["cell"][1].get<std::string>();
+  }
   return verdict;
+}
+
+void keep_evidence(const Json& check, const std::filesystem::path& run_folder) {
+  if (!check.is_object() || check.value("type", "") != "same_training") return;
+  try {
+    const Check at_work(check, run_folder);
+    const Json comparison = comparison_for(at_work);
+    write_file_atomic(at_work.file(at_work.text("measured")) / kComparisonFile, to_pretty(comparison) + "\n");
+  } catch (const Json::exception&) {
+    return;  // the verdict will say so
+  } catch (const InvalidError&) {
+    return;
+  } catch (const DataError&) {
+    return;
+  }
 }
 
 }  // namespace assay

@@ -12,8 +12,15 @@
 //       KEY of the last results differs by at most X, relative to the baseline
 //   {"type": "same_weights", "records": [FILE, ...]}
 //       every result was made from weights of the same hash
+//   {"type": "same_training", "measured": FOLDER, "baseline": FOLDER, "steps": N, "max_relative": X}
+//       two steps trained alike for N steps: every loss, and all weights after every step, are at most X apart, as
+//       verify/training_comparison.h defines it. Reads comparison.json of the measured step, or else what that is made
+//       from
+//   {"type": "not_applicable", "reason": TEXT}
+//       Skipped, for a place in a table where there is nothing to check
 //
-// Each may have a "name", shown to people. A FILE is relative to the run folder.
+// Each may have a "name", shown to people, and a "cell" [row, column] when it is a place in a table. A FILE is relative
+// to the run folder.
 #pragma once
 
 #include <filesystem>
@@ -27,6 +34,10 @@ namespace assay {
 
 // Never throws for evidence that is missing or broken: that is a verdict, Invalid, with the reason.
 Verdict run_check(const Json& check, const std::filesystem::path& run_folder);
+
+// Writes what a later run_check() needs of large files, so that they may go. Evidence that is missing or broken is left
+// to the verdict. Throws InfrastructureError.
+void keep_evidence(const Json& check, const std::filesystem::path& run_folder);
 
 std::vector<std::string> check_types();
 

@@ -42,17 +42,24 @@ int exit_code(Outcome outcome) {
 }
 
 Json to_json(const Verdict& verdict) {
-  return {{"name", verdict.name},
-          {"outcome", outcome_name(verdict.outcome)},
-          {"reason", verdict.reason},
-          {"figures", verdict.figures}};
+  Json out = {{"name", verdict.name},
+              {"outcome", outcome_name(verdict.outcome)},
+              {"reason", verdict.reason},
+              {"figures", verdict.figures}};
+  if (!verdict.row.empty()) {
+    out["row"] = verdict.row;
+    out["column"] = verdict.column;
+  }
+  return out;
 }
 
 Verdict verdict_of(const Json& value) {
   return {.name = value.at("name").get<std::string>(),
           .outcome = outcome_of(value.at("outcome").get<std::string>()),
           .reason = value.at("reason").get<std::string>(),
-          .figures = value.value("figures", Json::object())};
+          .figures = value.value("figures", Json::object()),
+          .row = value.value("row", ""),
+          .column = value.value("column", "")};
 }
 
 }  // namespace assay

@@ -29,6 +29,9 @@ struct Verdict {
   Outcome outcome = Outcome::Invalid;
   std::string reason;             // one sentence with the figures: "0.9132 >= 0.9000"
   Json figures = Json::object();  // name -> number, null where not measured
+  // Its place in the table of the run's verdicts; empty: none.
+  std::string row = {};
+  std::string column = {};
 };
 
 Json to_json(const Verdict& verdict);

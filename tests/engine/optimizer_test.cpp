@@ -412,7 +412,7 @@ TEST(Optimizer, StateGoesOutAndIn) {
   EXPECT_THROW(after.load_state(state), DataError);
 }
 
-TEST(Optimizer, RefusesAnUnknownName) { EXPECT_THROW(FusedOptimizer({}, {.name = "Adamw"}), ConfigError); }
+TEST(Optimizer, RefusesAnUnknownName) { EXPECT_THROW(FusedOptimizer(NamedTensors(), {.name = "Adamw"}), ConfigError); }
 
 }  // namespace
 }  // namespace assay

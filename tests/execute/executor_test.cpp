@@ -1,5 +1,6 @@
 #include "execute/executor.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,11 +10,13 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/safetensors.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "launch/local.h"
 #include "record/keys.h"
 #include "record/stream.h"
+#include "verify/checks.h"
 
 using namespace assay;
 
@@ -184,6 +187,209 @@ TEST_F(ExecutorTest, AKilledControllerCanBeResumedAndLeavesNothingRunning) {
       EXPECT_EQ(done.find(name + "\n"), done.rfind(name + "\n")) << "finished before the kill, run again: " << name;
     }
   }
+}
+
+TEST_F(ExecutorTest, ALostRankRestartsTheStep) {
+  // Rank 1 is killed in the first two launches; its peer loses touch. Each launch has a port of its own.
+  Step step = command("train",
+                      "echo $RANK >> launches.$RANK; echo $MASTER_PORT >> ports.$RANK; n=$(wc -l < launches.$RANK); "
+                      "if [ $n -le 2 ]; then if [ $RANK = 1 ]; then kill -9 $$; else exit 13; fi; fi; "
+                      "test $RANK = 0 && echo done > steps/1-train/out; exit 0");
+  step.nproc = 2;
+  step.max_restarts = 3;
+  step.outputs = {"out"};
+  RunFolder folder = create({step});
+  EXPECT_EQ(run(folder), Outcome::Pass);
+  const StepState& state = folder.state().steps.at("train");
+  EXPECT_EQ(state.attempts, 1);
+  const std::string killed = "rank 1: killed by signal 9 (Killed)";
+  EXPECT_EQ(state.restarts, (std::vector<std::string>{killed, killed}));
+  EXPECT_EQ(state.reason, "");
+  EXPECT_EQ(read_file(folder.path() / "launches.0"), "0\n0\n0\n");
+  const auto ports = split(trim(read_file(folder.path() / "ports.0")), '\n');
+  ASSERT_EQ(ports.size(), 3u);
+  EXPECT_NE(ports[0], ports[1]);
+  EXPECT_NE(ports[1], ports[2]);
+  EXPECT_EQ(read_run(folder.path()).state.steps.at("train").restarts.size(), 2u);
+  EXPECT_EQ(read_json_file(folder.path() / "steps/1-train/status.json")["restarts"], 2);
+}
+
+TEST_F(ExecutorTest, RestartsHaveALimitAndTheReasonIsThatOfTheLastLaunch) {
+  Step step = command("train",
+                      "echo x >> launches.$RANK; n=$(wc -l < launches.$RANK); "
+                      "if [ $RANK = 0 ]; then echo error: launch $n; exit 13; fi; sleep 0.2; "
+                      "test $n = 1 || exit 13; kill -9 $$");
+  step.nproc = 2;
+  step.max_restarts = 2;
+  RunFolder folder = create({step});
+  EXPECT_EQ(run(folder), Outcome::Error);
+  const StepState& state = folder.state().steps.at("train");
+  ASSERT_EQ(state.restarts.size(), 2u);
+  EXPECT_EQ(state.restarts[0], "rank 1: killed by signal 9 (Killed)") << "its peers only lost touch";
+  EXPECT_EQ(state.restarts[1], "rank 0: exit code 13: launch 2");
+  EXPECT_EQ(state.reason, "rank 0: exit code 13: launch 3; restarted 2 times before");
+  EXPECT_EQ(state.rank, 0);
+  EXPECT_EQ(state.exit_code, 13);
+}
+
+TEST_F(ExecutorTest, WhatARankDidItselfIsNotTriedAgain) {
+  for (const char* end : {"exit 2", "exit 10", "exit 11", "exit 12", "exit 15", "exit 1"}) {
+    Step step =
+        command("train", fmt::format("echo x >> launches; test $RANK = 1 || {{ sleep 0.1; exit 13; }}; {}", end));
+    step.nproc = 2;
+    step.max_restarts = 3;
+    RunFolder folder = create({step});
+    EXPECT_EQ(run(folder), Outcome::Error);
+    EXPECT_EQ(folder.state().steps.at("train").restarts.size(), 0u) << end;
+    EXPECT_EQ(folder.state().steps.at("train").rank, 1) << end;
+  }
+  Step alone = command("alone", "kill -9 $$");  // one process has nobody to lose
+  alone.max_restarts = 3;
+  Step never = command("never", "kill -9 $$");
+  never.nproc = 2;
+  Step slow = command("slow", "sleep 100");
+  slow.nproc = 2;
+  slow.max_restarts = 3;
+  slow.time_limit_s = 0.2;
+  RunFolder folder = create({alone, never, slow});
+  EXPECT_EQ(run(folder, {.stop_grace_seconds = 1}), Outcome::Error);
+  for (const auto& [name, state] : folder.state().steps) EXPECT_EQ(state.restarts.size(), 0u) << name;
+}
+
+TEST_F(ExecutorTest, AKilledControllerDoesNotForgetRestarts) {
+  // Three restarts are allowed. The first controller uses two and is killed in the third launch; the second has one.
+  Step step = command("train",
+                      "echo x >> launches.$RANK; n=$(wc -l < launches.$RANK); "
+                      "if [ $n = 3 ]; then touch third; sleep 100; fi; test -e fixed || kill -9 $$");
+  step.nproc = 2;
+  step.max_restarts = 3;
+  const auto runs = folder_.path() / "runs";
+  const pid_t controller = ::fork();
+  if (controller == 0) {
+    RunFolder folder = RunFolder::create(runs, {.title = "t", .case_key = "", .steps = {step}}, {"assay"});
+    run(folder);
+    ::_exit(0);
+  }
+  const auto third = [&] {
+    try {
+      return fs::exists(find_run(runs, "last") / "third");
+    } catch (const UsageError&) {
+      return false;
+    }
+  };
+  for (int i = 0; i < 1000 && !third(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(controller, SIGKILL);
+  ::waitpid(controller, nullptr, 0);
+  const fs::path path = find_run(runs, "last");
+  EXPECT_EQ(read_run(path).state.steps.at("train").restarts.size(), 2u);
+  {
+    RunFolder folder = RunFolder::open(path);
+    folder.run_resumed();
+    EXPECT_EQ(run(folder), Outcome::Error);
+    EXPECT_EQ(folder.state().steps.at("train").restarts.size(), 3u);
+    EXPECT_EQ(folder.state().steps.at("train").attempts, 2);
+    EXPECT_TRUE(find_tree(folder.tree_mark(step) + "/0").empty());
+  }
+  // Whoever asks for failed steps to be repeated gets all restarts anew.
+  std::ofstream(path / "fixed") << "x";
+  RunFolder folder = RunFolder::open(path);
+  folder.run_resumed();
+  EXPECT_EQ(run(folder, {.retry_failed = true}), Outcome::Pass);
+  EXPECT_EQ(folder.state().steps.at("train").restarts.size(), 0u);
+}
+
+TEST_F(ExecutorTest, AnInterruptionIsNoRestart) {
+  const auto runs = folder_.path() / "runs";
+  Step step = command("train", "trap 'kill -9 $$' TERM; touch up.$RANK; while true; do sleep 0.05; done");
+  step.nproc = 2;
+  step.max_restarts = 3;
+  const pid_t controller = ::fork();
+  if (controller == 0) {
+    catch_stop_signals();
+    RunFolder folder = RunFolder::create(runs, {.title = "t", .case_key = "", .steps = {step}}, {"assay"});
+    try {
+      run(folder);
+    } catch (const InterruptedError&) {
+      ::_exit(130);
+    }
+    ::_exit(0);
+  }
+  const auto up = [&] {
+    try {
+      return fs::exists(find_run(runs, "last") / "up.1");
+    } catch (const UsageError&) {
+      return false;
+    }
+  };
+  for (int i = 0; i < 1000 && !up(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(controller, SIGINT);
+  int raw = 0;
+  ::waitpid(controller, &raw, 0);
+  EXPECT_EQ(WEXITSTATUS(raw), 130);
+  EXPECT_EQ(read_run(find_run(runs, "last")).state.steps.at("train").restarts.size(), 0u);
+}
+
+TEST_F(ExecutorTest, TheNodeOfAStepReachesItsRanks) {
+  Step step = command("train", "echo $RANK of $WORLD_SIZE");
+  step.nproc = 2;
+  step.nnodes = 2;
+  step.node_rank = 1;
+  step.env = {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+  RunFolder folder = create({step});
+  EXPECT_EQ(run(folder), Outcome::Pass);
+  EXPECT_EQ(read_file(folder.path() / "steps/1-train/rank3.log"), "3 of 4\n");
+  EXPECT_EQ(read_json_file(folder.path() / "steps/1-train/command.json")["node_rank"], 1);
+}
+
+TEST_F(ExecutorTest, WhatPassedMayDiscardItsFilesAndTheVerdictStays) {
+  // A fake training: one step, one checkpoint; the second writes a loss that is off when it is told to.
+  const auto training = [](const std::string& name, const std::string& loss) {
+    const std::string folder = "steps/" + name;
+    Step step = command(name.substr(2), fmt::format("mkdir -p {0}/output/checkpoints/epoch_1_step_1 && "
+                                                    "cp weights {0}/output/checkpoints/epoch_1_step_1/model.safetensors"
+                                                    " && cat {1} >> $ASSAY_RECORDS",
+                                                    folder, loss));
+    step.kind = StepKind::Train;
+    return step;
+  };
+  const auto compared = [&](const std::string& name, const std::string& loss) {
+    Step step = training(name, loss);
+    step.needs = {"one"};
+    step.checks = {{{"type", "same_training"},
+                    {"measured", "steps/" + name},
+                    {"baseline", "steps/1-one"},
+                    {"steps", 1},
+                    {"max_relative", 1e-10}}};
+    step.discard = {"steps/" + name + "/output/checkpoints"};
+    return step;
+  };
+  Step verify;
+  verify.name = "verify";
+  verify.kind = StepKind::Verify;
+  const Step same = compared("2-same", "loss");
+  const Step other = compared("3-other", "other-loss");
+  verify.checks = {same.checks[0], other.checks[0]};
+  verify.discard = {"steps/1-one/output/checkpoints"};
+  RunFolder folder = create({training("1-one", "loss"), same, other, verify});
+  const double value = 1;
+  write_safetensors(folder.path() / "weights", {{"w", "F64", {1}, reinterpret_cast<const std::byte*>(&value), 8}});
+  for (const auto& [name, loss] : std::map<std::string, double>{{"loss", 2}, {"other-loss", 2.5}}) {
+    Record record;
+    record.type = Record::Type::Metrics;
+    record.step = {{1, 1}};
+    record.data = {{keys::kTrainLoss, loss}, {keys::kGlobalStep, 1}};
+    write_file_atomic(folder.path() / name, to_record_line(record) + "\n");
+  }
+  EXPECT_EQ(run(folder), Outcome::Fail);
+  const auto& steps = folder.state().steps;
+  EXPECT_EQ(steps.at("other").outcome, Outcome::Pass) << "it ran; what it proves is another question";
+  EXPECT_EQ(steps.at("verify").outcome, Outcome::Fail);
+  EXPECT_TRUE(fs::exists(folder.path() / "steps/2-same/comparison.json"));
+  EXPECT_FALSE(fs::exists(folder.path() / "steps/2-same/output/checkpoints"));
+  EXPECT_TRUE(fs::is_empty(folder.path() / "steps/2-same/output"));
+  EXPECT_TRUE(fs::exists(folder.path() / "steps/3-other/output/checkpoints")) << "what failed is kept to be looked at";
+  EXPECT_TRUE(fs::exists(folder.path() / "steps/1-one/output/checkpoints"));
+  EXPECT_EQ(run_check(same.checks[0], folder.path()).outcome, Outcome::Pass) << "from what was kept";
 }
 
 TEST_F(ExecutorTest, TwoControllersCannotRunTheSameFolder) {

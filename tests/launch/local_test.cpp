@@ -1,6 +1,8 @@
 #include "launch/local.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <fstream>
 #include <thread>
@@ -90,4 +92,66 @@ TEST_F(LocalLauncherTest, DroppingAStepKillsIt) {
   EXPECT_TRUE(find_tree(what.tree_mark + "/0").empty());
 }
 
-TEST_F(LocalLauncherTest, FreePortsCanBeUsed) { EXPECT_GT(free_port(), 1023); }
+TEST_F(LocalLauncherTest, TheRanksOfASecondNodeAreCountedOn) {
+  LaunchRequest what = request("echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $NODE_RANK $MASTER_PORT", 2);
+  what.nnodes = 3;
+  what.node_rank = 2;
+  what.env["MASTER_PORT"] = "4321";
+  EXPECT_TRUE(run(what).status.ok());
+  EXPECT_EQ(log(4), "4/6 0/2 2 4321\n");
+  EXPECT_EQ(log(5), "5/6 1/2 2 4321\n");
+}
+
+TEST_F(LocalLauncherTest, ACauseDecidesAndNotWhoLostTouch) {
+  // Rank 0 notices first, rank 2 is the cause and takes a moment to end.
+  const LaunchResult code =
+      run(request("case $RANK in 0) exit 13;; 1) sleep 0.1; exit 13;; 2) sleep 0.4; exit 12;; esac", 3));
+  EXPECT_EQ(code.deciding_rank, 2);
+  EXPECT_EQ(code.status.code, 12);
+  EXPECT_TRUE(code.failed_by_itself);
+  const LaunchResult signal = run(request("case $RANK in 0) exit 13;; 1) kill -9 $$;; 2) sleep 100;; esac", 3));
+  EXPECT_EQ(signal.deciding_rank, 1);
+  EXPECT_EQ(signal.status.signal, 9);
+  EXPECT_TRUE(signal.failed_by_itself);
+}
+
+TEST_F(LocalLauncherTest, WhereNobodyElseFailedWhoLostTouchDecides) {
+  const Stopwatch watch;
+  const LaunchResult result = run(request("test $RANK = 1 && { sleep 0.1; exit 13; }; sleep 100", 3));
+  EXPECT_EQ(result.deciding_rank, 1);
+  EXPECT_EQ(result.status.code, 13);
+  EXPECT_LT(watch.seconds(), kPeerGraceSeconds + 5);
+  const LaunchResult all = run(request("exit 13", 3));
+  EXPECT_EQ(all.status.code, 13);
+}
+
+TEST_F(LocalLauncherTest, WhatWeStoppedIsNoFailureOfItsOwn) {
+  auto step = LocalLauncher().start(request("sleep 100", 2));
+  const LaunchResult result = step->stop(1);
+  EXPECT_TRUE(result.status.signal.has_value());
+  EXPECT_FALSE(result.failed_by_itself);
+}
+
+TEST_F(LocalLauncherTest, APortThatIsTakenIsNamedAndNothingStarts) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  ASSERT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const int port = ntohs(address.sin_port);
+  LaunchRequest what = request("touch started", 2);
+  what.env["MASTER_PORT"] = std::to_string(port);
+  try {
+    LocalLauncher().start(what);
+    FAIL();
+  } catch (const InfrastructureError& error) {
+    EXPECT_NE(std::string(error.what()).find(std::to_string(port)), std::string::npos);
+  }
+  EXPECT_FALSE(fs::exists(folder_.path() / "started"));
+  what.node_rank = 1;  // rank 0 is elsewhere, and so is its port
+  what.nnodes = 2;
+  EXPECT_TRUE(run(what).status.ok());
+}

@@ -53,6 +53,36 @@ TEST(Plan, JsonAndBack) {
   EXPECT_EQ(plan.folder("verify"), "steps/2-verify");
 }
 
+TEST(Plan, NodesRestartsAndWhatIsDiscarded) {
+  Plan plan = example();
+  const std::string before = plan.hash();
+  EXPECT_FALSE(to_json(plan)["steps"][0].contains("nnodes")) << "plans of earlier versions keep their hash";
+  plan.steps[0].nproc = 4;
+  plan.steps[0].nnodes = 2;
+  plan.steps[0].node_rank = 1;
+  plan.steps[0].max_restarts = 3;
+  plan.steps[0].checks = {{{"type", "same_training"}}};
+  plan.steps[1].discard = {"steps/1-train/output/checkpoints"};
+  const Plan back = plan_of(to_json(plan), "here");
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_NE(plan.hash(), before);
+  EXPECT_EQ(back.steps[0].first_rank(), 4);
+  EXPECT_EQ(back.steps[0].world_size(), 8);
+  EXPECT_EQ(back.steps[0].max_restarts, 3);
+  EXPECT_EQ(back.steps[0].checks.size(), 1u);
+  const std::string text = plan_text(plan);
+  EXPECT_NE(text.find("ranks    4 to 7 of 8, on node 1 of 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("restarts at most 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("discards steps/1-train/output/checkpoints"), std::string::npos) << text;
+  plan.steps[0].node_rank = 2;
+  expect_refused(plan, "node 2 of 2");
+  plan = example();
+  for (const char* path : {"journal.jsonl", "steps/../plan.json", "/etc"}) {
+    plan.steps[1].discard = {path};
+    expect_refused(plan, path);
+  }
+}
+
 TEST(Plan, TheHashSeesEveryChange) {
   const std::string hash = example().hash();
   Plan changed = example();

@@ -39,7 +39,7 @@ std::vector<std::string> folders_with(const std::filesystem::path& folder, const
 }
 
 std::vector<std::string> positional_values(const std::string& command, const Context& context) {
-  if (command == "train" || command == "config") return list_cases(context.home);
+  if (command == "train" || command == "config" || command == "parallel") return list_cases(context.home);
   if (command == "resume" || command == "report" || command == "generate") {
     auto runs = folders_with(context.runs, "plan.json");
     runs.push_back("last");

@@ -1,9 +1,11 @@
 // assay train CASE: one training, with the unified run arguments.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "config/case.h"
 #include "config/unified_args.h"
 #include "context.h"
+#include "launch/port.h"
 #include "plan/cases/native_chain.h"
 #include "run_plan.h"
 
@@ -44,18 +46,28 @@ Plan make_plan(const TrainOptions& options, const UnifiedArgs& arguments, const 
   if (arguments.get_bool("precision_align")) {
     throw UsageError("--precision_align: this version cannot compare with a reference run");
   }
-  if (resolved.key.nnodes > 1) {
+  const int nnodes = resolved.key.nnodes;
+  const int node_rank = arguments.get_int("node_rank");
+  if (nnodes > 1 && !arguments.given("master_addr")) {
     throw UsageError(
-        fmt::format("--nnode {}: this launcher starts processes on one machine only", resolved.key.nnodes));
+        fmt::format("{} nodes need --master_addr, the address of node 0 that the others can reach", nnodes));
   }
   ChainLimits limits;
   if (options.time_limit_s > 0) limits.train_s = options.time_limit_s;
-  Plan plan = train_plan(resolved, limits);
-  for (const char* name : {"master_addr", "master_port"}) {
-    if (!arguments.given(name)) continue;
-    plan.steps[0].env[name == std::string("master_addr") ? "MASTER_ADDR" : "MASTER_PORT"] = *arguments.get(name);
-  }
+  Plan plan = train_plan(resolved, limits, node_rank);
+  std::map<std::string, std::string>& env = plan.steps[0].env;
+  if (arguments.given("master_addr")) env["MASTER_ADDR"] = *arguments.get("master_addr");
+  // On one host the launcher takes any free port; hosts must agree, so there it is the usual one.
+  if (arguments.given("master_port") || nnodes > 1) env["MASTER_PORT"] = *arguments.get("master_port");
   return plan;
+}
+
+// Before there is a run: a port that somebody else has can only fail.
+void check_master_port(const Plan& plan) {
+  const Step& step = plan.steps[0];
+  const auto port = step.env.find("MASTER_PORT");
+  if (step.world_size() < 2 || step.node_rank != 0 || port == step.env.end()) return;
+  check_port_free(static_cast<int>(parse_int(port->second).value()));
 }
 
 void train(const CLI::App& command, const TrainOptions& options, Context& context) {
@@ -78,6 +90,7 @@ void train(const CLI::App& command, const TrainOptions& options, Context& contex
   context.console.info(text);
   if (options.dry_run) return show_plan(context, plan);
   check_ready(resolved);
+  check_master_port(plan);
 
   const RunFolder folder = run_plan(context, plan);
   const StepState& step = folder.state().steps.at("train");
@@ -95,7 +108,9 @@ void add_train_command(CLI::App& app, Context& context) {
       "  assay train resnet\n"
       "  assay train resnet --step 20                        a short run\n"
       "  assay train simplenet --batch_size 64 --lr 0.0005 --epoch 2\n"
-      "  assay train resnet --set Optimizer.lr.name=cosine --dry-run\n\n"
+      "  assay train resnet --set Optimizer.lr.name=cosine --dry-run\n"
+      "  assay train gpt --nproc_per_node 4 --set Distributed.mp_degree=2      four processes: two by two\n"
+      "  assay train gpt --nnode 2 --node_rank 1 --nproc_per_node 2 --master_addr 10.0.0.1   on each of two hosts\n\n"
       "Exit codes of a failed training: 2 config, 10 data, 11 out of memory, 12 non-finite loss, 13 communication,\n"
       "14 timeout, 130 interrupted (assay resume continues), 1 unknown, 128+N killed by signal N.");
   auto options = std::make_shared<TrainOptions>();

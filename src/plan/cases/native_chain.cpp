@@ -37,7 +37,7 @@ void add_worker_step(Plan& plan, const ResolvedCase& resolved, const WorkerStep&
   step.argv = {"assay-worker", step.name, "--config", folder + "/config.json", "--output", folder + "/output"};
   step.argv.insert(step.argv.end(), what.inputs.begin(), what.inputs.end());
   step.files = {{"config.json", resolved.worker_json()}};
-  step.outputs = {"output/" + what.output};
+  if (!what.output.empty()) step.outputs = {"output/" + what.output};
   step.nproc = what.nproc;
   step.time_limit_s = what.time_limit_s;
   plan.steps.push_back(std::move(step));
@@ -49,14 +49,18 @@ Plan new_plan(const ResolvedCase& resolved, const std::string& what) {
           .steps = {}};
 }
 
-void add_train(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits) {
+void add_train(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits, int node_rank) {
   add_worker_step(plan, resolved,
                   {.kind = StepKind::Train,
                    .needs = {},
                    .inputs = {},
-                   .output = "model.safetensors",
+                   .output = node_rank == 0 ? "model.safetensors" : "",
                    .nproc = resolved.key.nproc,
                    .time_limit_s = limits.train_s});
+  Step& step = plan.steps.back();
+  step.nnodes = resolved.key.nnodes;
+  step.node_rank = node_rank;
+  if (step.world_size() > 1) step.max_restarts = max_restarts(resolved);
 }
 
 void add_evaluate_export_infer(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits) {
@@ -144,15 +148,20 @@ void check_ready(const ResolvedCase& resolved) {
   }
 }
 
-Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits) {
+int max_restarts(const ResolvedCase& resolved) {
+  const Value* value = resolved.config.find("Distributed.max_restarts");
+  return value && value->is_int() ? static_cast<int>(value->as_int()) : 0;
+}
+
+Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits, int node_rank) {
   Plan plan = new_plan(resolved, "train");
-  add_train(plan, resolved, limits);
+  add_train(plan, resolved, limits, node_rank);
   return plan;
 }
 
 Plan chain_plan(const ResolvedCase& resolved, const ChainLimits& limits) {
   Plan plan = new_plan(resolved, "demo");
-  add_train(plan, resolved, limits);
+  add_train(plan, resolved, limits, 0);
   add_evaluate_export_infer(plan, resolved, limits);
   add_verify(plan, resolved);
   return plan;

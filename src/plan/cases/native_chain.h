@@ -13,10 +13,13 @@ struct ChainLimits {
   std::optional<double> other_s;
 };
 
-// train
-Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
+// train; of a job over the nodes of the case key, the part of this node. Only the node of rank 0 has weights to show.
+Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits = {}, int node_rank = 0);
 // train -> evaluate -> export -> infer -> verify
 Plan chain_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
+
+// Distributed.max_restarts of the case.
+int max_restarts(const ResolvedCase& resolved);
 
 // Before anything starts: the case is native, and its data set is there with every file. Throws ConfigError or
 // DataError that says what to do.

@@ -77,3 +77,16 @@ TEST(NativeChain, ReadinessNamesWhatIsMissing) {
   found.entry = {"python3", "train.py"};
   EXPECT_THROW(check_ready(found), ConfigError);
 }
+
+TEST(NativeChain, TheNodeOfRankZeroHasTheWeights) {
+  const ResolvedCase found = resolved("gpt:libtorch::2:4:1");
+  const Plan first = train_plan(found, {}, 0);
+  EXPECT_EQ(first.steps[0].outputs, std::vector<std::string>{"output/model.safetensors"});
+  EXPECT_EQ(first.steps[0].nnodes, 2);
+  EXPECT_EQ(first.steps[0].nproc, 4);
+  EXPECT_EQ(first.steps[0].max_restarts, 3);
+  const Plan second = train_plan(found, {}, 1);
+  EXPECT_TRUE(second.steps[0].outputs.empty());
+  EXPECT_EQ(second.steps[0].first_rank(), 4);
+  EXPECT_EQ(train_plan(resolved("gpt")).steps[0].max_restarts, 0) << "one process has nobody to lose";
+}

@@ -1,0 +1,216 @@
+"""Training in several processes: ranks, restarts, and assay verify parallel, which proves every strategy equal to one process."""
+import json
+import os
+import signal
+import socket
+import time
+import unittest
+
+import parallel_data
+from support import SLOWER, CliTest, json_lines, processes_with
+
+import worker_support  # makes tests/peers importable
+import tensor_file
+
+TINY = ["Model.hidden_size=32", "Model.num_layers=4", "Model.num_attention_heads=4", "Model.ffn_hidden_size=64",
+        "Model.max_position_embeddings=16", "Data.Train.dataset.max_seq_len=16", "Global.local_batch_size=4",
+        "Model.hidden_dropout_prob=0", "Model.attention_probs_dropout_prob=0", "Data.Eval=null", "Engine.logging_freq=1",
+        "Engine.num_train_epochs=1000000"]
+
+
+def sets(settings):
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+class ParallelTest(CliTest):
+    def prepare(self, name):
+        return parallel_data.prepare(name, self.assay, self.folder / f"data-{name}")
+
+    def train_words(self, *more):
+        if not hasattr(self, "data"):
+            self.data = self.prepare("gpt")
+        return ["train", "gpt", *self.data, *sets(TINY), *map(str, more)]
+
+    def weights(self, run):
+        return tensor_file.load(str(run / "steps/1-train/output/model.safetensors"))
+
+    def assert_same_weights(self, run, other):
+        ours, theirs = self.weights(run), self.weights(other)
+        self.assertEqual(ours.keys(), theirs.keys())
+        for name, tensor in ours.items():
+            self.assertTrue((tensor == theirs[name]).all().item(), name)
+
+    def journal(self, run, event):
+        return [line for line in json_lines(run / "journal.jsonl") if line["event"] == event]
+
+
+class Ranks(ParallelTest):
+    def test_four_ranks(self):
+        self.assay(*self.train_words("--step", 4, "--nproc_per_node", 4, "--set", "Distributed.mp_degree=2"))
+        run, = self.runs()
+        step = run / "steps/1-train"
+        self.assertEqual(sorted(path.name for path in step.glob("rank*.log")), [f"rank{r}.log" for r in range(4)])
+        plan = json.loads((run / "plan.json").read_text())
+        self.assertEqual((plan["steps"][0]["nproc"], plan["steps"][0]["max_restarts"]), (4, 3))
+        losses = [r["data"]["train.loss"] for r in json_lines(step / "records.jsonl") if "train.loss" in r.get("data", {})]
+        self.assertEqual(len(losses), 4)
+        self.assertEqual(json.loads((run / "result.json").read_text())["outcome"], "Pass")
+
+    def test_a_port_that_is_taken(self):
+        words = self.train_words("--step", 2, "--nproc_per_node", 2)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            done = self.assay(*words, "--master_port", port, expect=4)
+        self.assertIn(f"port {port} is in use", done.stderr)
+        self.assertEqual(self.runs(), [], "nothing was started")
+
+    def test_a_strategy_that_does_not_fit_is_refused_before_it_trains(self):
+        done = self.assay(*self.train_words("--step", 2, "--nproc_per_node", 2, "--set", "Distributed.mp_degree=3"), expect=2)
+        self.assertIn("Distributed.mp_degree", done.stderr)
+        self.assertEqual(self.runs(), [])
+
+
+class Restart(ParallelTest):
+    """A training long enough to be disturbed, with a checkpoint every few steps."""
+    STEPS = 120
+
+    def words(self, *more):
+        return self.train_words("--step", self.STEPS, "--nproc_per_node", 2, "--set", "Engine.save_load.save_steps=10", *more)
+
+    def wait_for_step(self, run_count, step):
+        deadline = time.monotonic() + 120 * SLOWER
+        while time.monotonic() < deadline:
+            runs = self.runs()
+            if len(runs) == run_count:
+                records = runs[-1] / "steps/1-train/records.jsonl"
+                if records.exists() and f'"global_step":{step}' in records.read_text():
+                    return runs[-1]
+            time.sleep(0.02)
+        self.fail(f"step {step} was not reached")
+
+    def rank_process(self, run, rank):
+        found = [pid for pid in processes_with(f"ASSAY_TREE={run.name}/train/{rank}\0")
+                 if f"\0RANK={rank}\0".encode() in open(f"/proc/{pid}/environ", "rb").read()]
+        self.assertEqual(len(found), 1, found)
+        return found[0]
+
+    def test_a_killed_rank_restarts_the_training_and_nothing_is_lost(self):
+        self.assay(*self.words())
+        whole, = self.runs()
+        process = self.start(*self.words())
+        run = self.wait_for_step(2, 25)
+        os.kill(self.rank_process(run, 1), signal.SIGKILL)
+        out, err = process.communicate(timeout=300 * SLOWER)
+        self.assertEqual(process.returncode, 0, err)
+        restart, = self.journal(run, "step_restarted")
+        self.assertIn("rank 1: killed by signal 9", restart["reason"])
+        self.assertIn("restart 1 of at most 3", err)
+        self.assertIn("restarted 1 time: rank 1: killed by signal 9", out)
+        self.assertIn("restarted 1 time: rank 1: killed by signal 9", (run / "report.md").read_text())
+        self.assert_same_weights(run, whole)
+        self.assertEqual(processes_with(f"ASSAY_TREE={run.name}/"), [])
+
+    def test_without_restarts_the_killed_rank_is_named(self):
+        process = self.start(*self.words("--set", "Distributed.max_restarts=0"))
+        run = self.wait_for_step(1, 5)
+        os.kill(self.rank_process(run, 0), signal.SIGKILL)
+        out, err = process.communicate(timeout=100 * SLOWER)
+        self.assertEqual(process.returncode, 128 + 9, err)
+        self.assertIn("rank 0: killed by signal 9", err)
+        self.assertEqual(self.journal(run, "step_restarted"), [])
+        self.assertEqual(processes_with(f"ASSAY_TREE={run.name}/"), [])
+
+    def test_a_killed_controller_leaves_nothing_and_is_resumed(self):
+        self.assay(*self.words())
+        whole, = self.runs()
+        process = self.start(*self.words())
+        run = self.wait_for_step(2, 25)
+        process.kill()
+        process.communicate()
+        deadline = time.monotonic() + 10
+        while processes_with(f"ASSAY_TREE={run.name}/") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(processes_with(f"ASSAY_TREE={run.name}/"), [])
+        self.assay("resume", run)
+        self.assert_same_weights(run, whole)
+
+    def test_an_interruption_is_resumable_and_no_restart(self):
+        process = self.start(*self.words())
+        run = self.wait_for_step(1, 15)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60 * SLOWER)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(self.journal(run, "step_restarted"), [])
+        self.assertEqual(processes_with(f"ASSAY_TREE={run.name}/"), [])
+        self.assay("resume", run)
+
+
+class Verify(ParallelTest):
+    def verify(self, name, *words, expect=0, **env):
+        done = self.assay("verify", "parallel", name, "--tiny", *self.prepare(name), *words, expect=expect, timeout=1800, **env)
+        run = self.runs()[-1]
+        result = json.loads((run / "result.json").read_text())
+        return done, run, {(v["row"], v["column"]): v for v in result["verdicts"]}
+
+    def test_gpt_by_every_strategy(self):
+        done, run, cells = self.verify("gpt")
+        self.assertEqual(len(cells), 2 * 17)
+        for place, verdict in cells.items():
+            self.assertEqual(verdict["outcome"], "Pass", (place, verdict["reason"]))
+        self.assertIn("Against one process", done.stdout)
+        self.assertEqual(list(run.glob("steps/*/output/checkpoints")), [], "nothing large is left")
+        self.assertEqual(len(list(run.glob("steps/*/comparison.json"))), 34)
+        # The verdicts are those of the evidence that was kept.
+        self.assay("report", run)
+        for text in "tp2xpp2", "Against one process":
+            self.assertIn(text, (run / "report.html").read_text())
+
+    def check_model(self, name, strategies, skipped=()):
+        _, _, cells = self.verify(name, "--precision", "float64", "--steps", 6, "--strategies", ",".join(strategies))
+        for strategy in strategies:
+            verdict = cells[strategy, "float64"]
+            self.assertEqual(verdict["outcome"], "Skipped" if strategy in skipped else "Pass", (strategy, verdict["reason"]))
+
+    SOME = ["dp2", "sharded3x2", "tp2", "sp", "pp2", "interleaved", "tp2xpp2"]
+
+    def test_llama(self):
+        self.check_model("llama", self.SOME)
+
+    def test_glm(self):
+        self.check_model("glm", self.SOME)
+
+    def test_bert(self):
+        self.check_model("bert", self.SOME)
+
+    def test_resnet(self):
+        self.check_model("resnet", self.SOME, skipped=["sp"])
+
+    def test_deepfm(self):
+        self.check_model("deepfm", self.SOME, skipped=["sp"])
+
+    def test_a_strategy_that_is_wrong_is_caught_and_located(self):
+        done, run, cells = self.verify("gpt", "--steps", 4, "--strategies", "dp2", "--precision", "float64", expect=1,
+                                       ASSAY_BREAK_STRATEGY="dp-no-sync")
+        verdict = cells["dp2", "float64"]
+        self.assertEqual(verdict["outcome"], "Fail")
+        self.assertRegex(verdict["reason"], r"^first at step 1: \S+\[[0-9,]+\] is .* apart\), ranks? \d")
+        self.assertIn(verdict["reason"].split(" is ")[0], done.stdout.replace("\n  ", " "))
+        self.assertEqual(len(list(run.glob("steps/2-dp2-float64/output/checkpoints/*/model.safetensors"))), 4, "kept")
+
+    def test_plan_list_and_mistakes(self):
+        listed = json.loads(self.assay("verify", "parallel", "--list", "--json").stdout)
+        self.assertEqual(len(listed), 17)
+        self.assertIn("Distributed.mp_degree=2", [one for one in listed if one["name"] == "tp2"][0]["keys"])
+        plan = self.assay("verify", "parallel", "gpt", "--tiny", "--strategies", "pp2", "--dry-run").stdout
+        self.assertIn("one-process-float64", plan)
+        self.assertIn('"max_relative":1e-10', plan)
+        self.assertEqual(self.runs(), [])
+        done = self.assay("verify", "parallel", "gpt", "--strategies", "dp3", expect=2)
+        self.assertIn("did you mean 'dp2'?", done.stderr)
+        self.assertIn("case is required", self.assay("verify", "parallel", expect=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,10 @@
+// The tests of the data plane compute without a worker around them, which would have prepared the processor.
+#include <gtest/gtest.h>
+
+#include "device/cpu.h"
+
+int main(int argc, char** argv) {
+  assay::permit_matrix_registers();
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
