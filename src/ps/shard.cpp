@@ -188,12 +188,16 @@ void Shard::wait_for_step(Lock& lock, int64_t step, const Caller& caller, const 
       // A trainer that waits for an update has sent its gradients for it; otherwise a restarted server has lost them.
       [&] { return step_ >= step || step > step_ + 1 || !own; }, [&] { return without_gradients(); });
   if (step_ == step) return;
+  throw_out_of_step(step, caller.trainer);
+}
+
+void Shard::throw_out_of_step(int64_t step, int trainer) const {
   const std::string origin =
       restored_step_ >= 0 ? fmt::format(", which started from its checkpoint of step {},", restored_step_) : "";
   throw CommunicationError(
       fmt::format("server {}{} is at step {}, trainer {} at step {}: start the trainers again, they will agree on the "
                   "step of their newest checkpoint",
-                  options_.place.index, origin, step_, caller.trainer, step));
+                  options_.place.index, origin, step_, trainer, step));
 }
 
 void Shard::meet(Lock& lock, const BarrierRequest& request, const Wait& wait, const std::function<void()>& when_all) {
@@ -427,10 +431,7 @@ void Shard::push(int index, PushRequest request) {
   Trainer& trainer = trainers_[index];
   if (options_.mode == Mode::Sync) {
     if (request.step < step_ || trainer.pending) return;  // sent again after its answer was lost
-    if (request.step > step_) {
-      throw CommunicationError(fmt::format("server {} is at step {}, the gradients of trainer {} are of step {}",
-                                           options_.place.index, step_, index, request.step));
-    }
+    if (request.step > step_) throw_out_of_step(request.step, index);
     check_rate(request, index);
     trainer.pending = std::move(request);
     ++num_pushes_;

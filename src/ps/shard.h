@@ -120,6 +120,7 @@ class Shard {
   void meet(Lock& lock, const BarrierRequest& request, const Wait& wait, const std::function<void()>& when_all);
   void agree_on_start();
   void wait_for_step(Lock& lock, int64_t step, const Caller& caller, const std::string& purpose);
+  [[noreturn]] void throw_out_of_step(int64_t step, int trainer) const;
   std::vector<int> without_gradients() const;
   void check_rate(const PushRequest& request, int trainer) const;
   void apply_pending();
