@@ -4,7 +4,7 @@
 #include "device/cpu.h"
 
 int main(int argc, char** argv) {
-  assay::permit_matrix_registers();
+  assay::avoid_matrix_registers();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

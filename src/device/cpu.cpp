@@ -1,8 +1,6 @@
 #include "device/cpu.h"
 
 #include <oneapi/dnnl/dnnl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <ATen/ATen.h>
 
@@ -96,14 +94,8 @@ std::string simd_level() {
 
 }  // namespace
 
-void permit_matrix_registers() {
-#if defined(__x86_64__)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of <asm/prctl.h>, which is newer than some systems
-  constexpr long kTileData = 18;               // the component of the registers' state
-  if (::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0) return;
-#endif
-  dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);  // an upper limit, whatever the processor has
-}
+// An upper limit, whatever the processor has.
+void avoid_matrix_registers() { dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16); }
 
 CpuInfo cpu_info() {
   return {.model = cpu_model(),

@@ -17,10 +17,10 @@ struct CpuInfo {
 };
 CpuInfo cpu_info();
 
-// Processors with matrix registers (AMX) want to be asked before a process uses them, and oneDNN 2.6 does not ask: its
-// bfloat16 products end the process with an illegal instruction. Asks; where the kernel says no, tells oneDNN to do
-// without. Call before the first product; as often as one likes.
-void permit_matrix_registers();
+// Keeps oneDNN from the matrix registers (AMX) of newer processors: its version 2.6 neither asks the kernel for them nor
+// sets them up in all of its products, which ends the process with an illegal instruction. Call before the first
+// product; as often as one likes. Does nothing where there are none.
+void avoid_matrix_registers();
 
 // The largest amount of memory this process has held, in bytes; nullopt when the kernel does not say.
 std::optional<int64_t> peak_resident_bytes();

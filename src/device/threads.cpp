@@ -63,7 +63,7 @@ ThreadChoice choose_threads(int num_local_ranks) {
 
 ThreadChoice configure_threads(int num_local_ranks) {
   ThreadChoice choice = choose_threads(num_local_ranks);
-  permit_matrix_registers();
+  avoid_matrix_registers();
   at::set_num_threads(choice.threads);
   // OpenBLAS asks OpenMP at each call; telling it as well makes what it reports true.
   if (auto* set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {

@@ -18,7 +18,7 @@ struct ThreadChoice {
 // of this host.
 ThreadChoice choose_threads(int num_local_ranks);
 
-// Chooses, and sets it for libtorch, OpenMP and OpenBLAS; permit_matrix_registers() of cpu.h too. Call once, before the
+// Chooses, and sets it for libtorch, OpenMP and OpenBLAS; avoid_matrix_registers() of cpu.h too. Call once, before the
 // first operation.
 ThreadChoice configure_threads(int num_local_ranks);
 
