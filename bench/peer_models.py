@@ -166,14 +166,15 @@ MODELS = {
     # SparseAdam adds epsilon before it corrects the second moment, Adam behind it; losses drift apart.
     "deepfm": Model(lambda: DeepFm(dropout=0.0, sparse=True), clicks((671, 9066)), click_loss, SparseAndDense, batch=512,
                     tolerance=1e-2),
-    "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=5, warm_up=2),
+    "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=3, warm_up=1),
     "gpt124m-short": Model(Gpt, text(50257, 256), language_loss, adamw_no_decay, batch=4, flops=gpt_flops(256), steps=5,
                            warm_up=2),
     "bert_base": Model(Bert, masked_text(30522, 128), pretraining_loss, adamw_no_decay, batch=8, flops=bert_flops(128, 19),
                        steps=5, warm_up=2),
-    "glm_base": Model(Glm, blanks(30592, 512), infilling_loss, adamw_no_decay, batch=2, steps=5, warm_up=2,
-                      flops=6 * 12 * 12 * 768**2 * 512 + 12 * 12 * 512**2 * 768),
+    # Texts of half the published length, so that a step takes seconds: as GLM's own flops_per_sample counts.
+    "glm_base": Model(Glm, blanks(30592, 256), infilling_loss, adamw_no_decay, batch=2, steps=3, warm_up=1,
+                      flops=6 * 12 * 12 * 768**2 * 256 + 12 * 12 * 256**2 * 768),
     "llama": Model(lambda: Llama(vocabulary=32000, width=768, layers=12, heads=12, shared=4, inner=2048),
-                   text(32000, 512), language_loss, adamw_no_decay, batch=2, steps=5, warm_up=2,
-                   flops=6 * (12 * (2 * 768**2 + 2 * 768 * 256 + 3 * 768 * 2048) + 768 * 32000) * 512 + 12 * 6 * 512 * 513 * 768),
+                   text(32000, 256), language_loss, adamw_no_decay, batch=2, steps=3, warm_up=1,
+                   flops=6 * (12 * (2 * 768**2 + 2 * 768 * 256 + 3 * 768 * 2048) + 768 * 32000) * 256 + 12 * 6 * 256 * 257 * 768),
 }

@@ -1,9 +1,11 @@
 // Trains one model through the engine on weights and samples from files, and writes how fast that was. bench/train runs
 // it beside bench/train_peer.py, which does the same in plain PyTorch.
 //   train_native MODEL --weights W --data D --batch B --steps N --warm-up K --result OUT.json
+// bench/scale runs it as one of several ranks, by RANK, WORLD_SIZE and MASTER_PORT, on their share of the batch.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
@@ -15,6 +17,7 @@
 #include "device/threads.h"
 #include "engine/engine.h"
 #include "engine/tensor_file.h"
+#include "parallel/mesh_strategy.h"
 
 namespace assay {
 namespace {
@@ -42,7 +45,35 @@ struct Arguments {
   std::string model;
   std::filesystem::path weights, data, result;
   int64_t batch = 1, steps = 1, warm_up = 1;
+  int sharding_stage = 0;  // 0: data parallel
+  double bucket_mb = 16;
+  bool no_sync = false;  // gradients stay where they are: what the rest costs
 };
+
+int environment(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : fallback;
+}
+
+// The other ranks and what is shared with them; nothing with one rank.
+struct Ranks {
+  std::unique_ptr<World> world;
+  std::unique_ptr<MeshStrategy> strategy;
+};
+Ranks join(const Arguments& a, int world_size) {
+  if (world_size == 1) return {};
+  Ranks ranks{
+      World::join(
+          {.rank = environment("RANK", 0), .world_size = world_size, .master_port = environment("MASTER_PORT", 0)}),
+      nullptr};
+  ParallelOptions options;
+  (a.sharding_stage > 0 ? options.sharding : options.data) = world_size;
+  if (a.sharding_stage > 0) options.sharding_stage = a.sharding_stage;
+  options.bucket_bytes = static_cast<int64_t>(a.bucket_mb * 1e6);
+  if (a.no_sync) options.broken = "dp-no-sync";
+  ranks.strategy = std::make_unique<MeshStrategy>(options, MeshStrategy::Services{.world = *ranks.world});
+  return ranks;
+}
 
 class Collector final : public EngineObserver {
  public:
@@ -54,9 +85,10 @@ class Collector final : public EngineObserver {
     forward_s += log.forward_s;
     backward_s += log.backward_s;
     optimizer_s += log.optimizer_s;
+    comm_s += log.comm_s.value_or(0);
   }
   std::vector<double> losses, seconds;
-  double forward_s = 0, backward_s = 0, optimizer_s = 0;
+  double forward_s = 0, backward_s = 0, optimizer_s = 0, comm_s = 0;
 
  private:
   int64_t warm_up_;
@@ -64,7 +96,9 @@ class Collector final : public EngineObserver {
 
 Json train(const Arguments& a) {
   install_caching_allocator();
-  configure_threads(1);
+  const int world_size = environment("WORLD_SIZE", 1);
+  configure_threads(world_size);
+  const Ranks ranks = join(a, world_size);
   const BenchModel& entry = bench_model(a.model);
   const std::unique_ptr<Module> module = entry.make();
   module->init();
@@ -75,18 +109,27 @@ Json train(const Arguments& a) {
   options.num_epochs = 1 + (a.warm_up + a.steps) * a.batch / data->size();
   options.max_steps = a.warm_up + a.steps;
   options.logging_freq = 1;
-  options.local_batch_size = a.batch;
+  options.local_batch_size = a.batch / world_size;
+  options.num_replicas = world_size;
   options.optimizer = entry.optimizer;
   options.schedule.learning_rate = entry.learning_rate;
   Loader loader(data,
-                {.num_samples = data->size(), .batch_size = a.batch, .shuffle = false, .drop_last = true, .seed = 0},
+                {.num_samples = data->size(),
+                 .batch_size = a.batch / world_size,
+                 .shuffle = false,
+                 .drop_last = true,
+                 .seed = 0,
+                 .num_replicas = world_size,
+                 .replica = environment("RANK", 0)},
                 {.num_workers = 1, .prefetch = 2});
   Collector collector(a.warm_up);
   EngineServices services;
   services.observers = {&collector};
+  services.strategy = ranks.strategy.get();
   Engine engine(*module, options, std::move(services));
   engine.fit(loader, nullptr);
 
+  if (ranks.world) ranks.world->leave();
   const double total = std::accumulate(collector.seconds.begin(), collector.seconds.end(), 0.0);
   const auto steps = static_cast<double>(collector.seconds.size());
   return {{"samples_per_s", steps * static_cast<double>(a.batch) / total},
@@ -94,6 +137,7 @@ Json train(const Arguments& a) {
           {"forward_ms", collector.forward_s / steps * 1e3},
           {"backward_ms", collector.backward_s / steps * 1e3},
           {"optimizer_ms", collector.optimizer_s / steps * 1e3},
+          {"comm_ms", collector.comm_s / steps * 1e3},
           {"peak_tensor_bytes", allocator_stats().peak_bytes},
           {"peak_bytes", *peak_resident_bytes()}};
 }
@@ -108,6 +152,9 @@ int run(int argc, char** argv) {
   app.add_option("--batch", a.batch)->required();
   app.add_option("--steps", a.steps)->required();
   app.add_option("--warm-up", a.warm_up)->required();
+  app.add_option("--sharding-stage", a.sharding_stage);
+  app.add_option("--bucket-mb", a.bucket_mb);
+  app.add_flag("--no-sync", a.no_sync);
   CLI11_PARSE(app, argc, argv);
   try {
     write_file_atomic(a.result, train(a).dump());

@@ -8,6 +8,7 @@ import sys
 import time
 
 import torch
+import torch.distributed
 
 import peer_models
 
@@ -33,6 +34,13 @@ def train(model, arguments):
     network.train()
     batch, started, losses = arguments.batch, None, []
     batches = len(data[0]) // batch
+    if arguments.ddp:
+        # As bench/scale starts it: this rank's share of every batch.
+        torch.distributed.init_process_group("gloo")
+        rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
+        data = [torch.cat([tensor[b * batch:(b + 1) * batch].chunk(ranks)[rank] for b in range(batches)]) for tensor in data]
+        batch //= ranks
+        network = torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
     for step in range(arguments.warm_up + arguments.steps):
         if step == arguments.warm_up:
             started = time.perf_counter()
@@ -44,7 +52,7 @@ def train(model, arguments):
         losses.append(loss.item())
     seconds = time.perf_counter() - started
     with open(arguments.result, "w") as file:
-        json.dump({"samples_per_s": arguments.steps * batch / seconds, "losses": losses,
+        json.dump({"samples_per_s": arguments.steps * arguments.batch / seconds, "losses": losses,
                    "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}, file)
 
 
@@ -61,6 +69,7 @@ def main():
     parser.add_argument("--batch", type=int)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--ddp", action="store_true", help="one of several ranks, by RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     model = peer_models.MODELS[arguments.model]

@@ -48,6 +48,12 @@ Record record_of_type(Record::Type type, Json data) {
   return record;
 }
 
+// Paddle's environment numbers trainers and servers apart; as everywhere here trainers come first.
+std::optional<int> server_job_rank(const std::optional<ps::Role>& role) {
+  if (!role) return std::nullopt;
+  return role->is_server ? role->num_trainers + role->index : role->index;
+}
+
 }  // namespace
 
 RankEnvironment read_rank_environment() {
@@ -76,12 +82,17 @@ RankEnvironment read_rank_environment() {
 
 std::filesystem::path records_path(const JobArguments& arguments) {
   const char* path = std::getenv("ASSAY_RECORDS");
-  return path && *path ? std::filesystem::path(path) : arguments.output / "records.jsonl";
+  if (path && *path) return path;
+  const int rank = server_job_rank(ps::role_from()).value_or(0);
+  return arguments.output / (rank == 0 ? "records.jsonl" : fmt::format("records.rank{}.jsonl", rank));
 }
 
 Job::Job(const JobArguments& arguments, const char* command, const Stopwatch& started)
     : arguments_(arguments), started_(started), rank_(read_rank_environment()) {
-  if (rank_.world_size > 1 && std::string_view(command) != "train") {
+  const std::string_view name = command;
+  if (name == "train" || name == "serve") server_role_ = ps::role_from();
+  if (rank_.world_size == 1) rank_.rank = server_job_rank(server_role_).value_or(0);
+  if (rank_.world_size > 1 && name != "train" && name != "serve") {
     throw ConfigError(
         fmt::format("WORLD_SIZE={}: {} is done by one process; only train by several", rank_.world_size, command));
   }

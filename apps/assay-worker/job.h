@@ -13,6 +13,7 @@
 #include "engine/plugin.h"
 #include "models/registry.h"
 #include "parallel/options.h"
+#include "ps/role.h"
 #include "record/stream.h"
 
 namespace assay {
@@ -38,7 +39,8 @@ struct JobArguments {
   bool json = false;                // generate: JSON instead of text
 };
 
-// ASSAY_RECORDS, or records.jsonl in the output folder.
+// ASSAY_RECORDS, or records.jsonl in the output folder; of other processes than trainer 0 in a job with parameter
+// servers records.rank<n>.jsonl.
 std::filesystem::path records_path(const JobArguments& arguments);
 
 // Everything a command needs, made in this order: threads and memory, records, configuration. INIT_START, the
@@ -53,6 +55,8 @@ class Job {
   RecordWriter& records() { return *records_; }
   Adapter& adapter() { return *adapter_.adapter; }
   const RankEnvironment& rank() const { return rank_; }
+  // The part of this process in a job with parameter servers; nullopt: there are none.
+  const std::optional<ps::Role>& server_role() const { return server_role_; }
   // Joins the other processes of this job, once. Null when there is one. Throws CommunicationError.
   World* join_world(const ParallelOptions& options);
   // Tells the other processes why this one fails, unless they know by themselves.
@@ -80,6 +84,7 @@ class Job {
   JobArguments arguments_;
   Stopwatch started_;
   RankEnvironment rank_;
+  std::optional<ps::Role> server_role_;
   std::unique_ptr<World> world_;
   std::unique_ptr<RecordWriter> records_;
   WorkerConfig config_;

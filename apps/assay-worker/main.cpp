@@ -92,6 +92,7 @@ int run(int argc, char** argv) {
     return sub;
   };
   add("train", "train, continuing from the newest checkpoint in the output folder", run_train);
+  add("serve", "be a parameter server; train does the same where TRAINING_ROLE is PSERVER", run_serve);
   add("evaluate", "accuracy and loss on the test data; writes predictions.safetensors", run_evaluate)
       ->add_option("--weights", arguments.weights, "weights that train wrote, safetensors")
       ->required();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <functional>
 
 #include "base/signals.h"
 #include "base/version.h"
@@ -12,6 +13,7 @@
 #include "engine/record_observer.h"
 #include "engine/tensor_file.h"
 #include "parallel/mesh_strategy.h"
+#include "parallel/parameter_server.h"
 #include "record/keys.h"
 #include "record/tensorboard.h"
 
@@ -89,33 +91,24 @@ void write_outcome(Job& job, Engine& engine, const Loader& train, const NamedTen
   engine.notify(keys::kFinished, result);
 }
 
-}  // namespace
+// How the processes of a job share the training.
+struct Sharing {
+  Strategy* strategy = nullptr;  // null: there is one process
+  bool shares_evaluation = true;
+  Json processes = nullptr;  // for the records
+  std::function<void()> after_last_step = [] {};
+};
 
-void run_train(Job& job) {
-  ParallelOptions parallel = read_parallel_options(job.config(), job.rank().world_size);
-  if (const char* broken = std::getenv("ASSAY_BREAK_STRATEGY")) {
-    parallel.broken = broken;
-    write_event(job.records(), "BROKEN_ON_PURPOSE", {{"strategy", parallel.broken}});
-  }
-  World* world = job.join_world(parallel);
-  if (world) fmt::print("[processes] {}\n", world->describe());
-  std::unique_ptr<MeshStrategy> strategy;
-  if (world) {
-    strategy = std::make_unique<MeshStrategy>(
-        parallel, MeshStrategy::Services{
-                      .world = *world, .seed = job.options().seed, .on_replica_differs = [&](const Json& data) {
-                        write_event(job.records(), keys::kReplicaDiffers, data);
-                      }});
-  }
-  const Replicas replicas{.count = strategy ? strategy->num_replicas() : 1,
-                          .own = strategy ? strategy->replica() : 0,
+void train_as(Job& job, const Sharing& sharing) {
+  const Replicas replicas{.count = sharing.strategy ? sharing.strategy->num_replicas() : 1,
+                          .own = sharing.strategy ? sharing.strategy->replica() : 0,
                           .num_parts = job.options().accumulate_steps};
   const std::unique_ptr<Module> module = job.make_module();
   const int64_t parameters = num_parameters(*module);
   const std::unique_ptr<Loader> train = job.need_loader("Train", replicas);
   const std::unique_ptr<Loader> eval =
       make_loader(job.config(), "Eval", job.options().local_batch_size, static_cast<uint64_t>(job.options().seed),
-                  {.count = replicas.count, .own = replicas.own});
+                  sharing.shares_evaluation ? Replicas{.count = replicas.count, .own = replicas.own} : Replicas{});
   RecordObserver recorder(job.records(), job.config().target, module->sample_unit());
   StartConsole console;
   std::vector<EngineObserver*> observers = {&recorder, &console};
@@ -136,7 +129,7 @@ void run_train(Job& job) {
                  .started = job.started(),
                  .peak_flops = job.peak_flops(),
                  .adapter = &job.adapter(),
-                 .strategy = strategy.get()});
+                 .strategy = sharing.strategy});
   engine.notify(keys::kSubmitInfo, {{"case", job.config().key},
                                     {"division", division_name(job.config().division)},
                                     {"config_hash", job.config().hash},
@@ -146,14 +139,57 @@ void run_train(Job& job) {
   engine.notify(keys::kLaunchTraining, {{"device", job.options().device},
                                         {"threads", at::get_num_threads()},
                                         {"world_size", job.rank().world_size},
-                                        {"processes", world ? Json(world->describe()) : Json(nullptr)}});
+                                        {"processes", sharing.processes}});
 
   engine.fit(*train, eval.get());
   engine.adopt_average();
+  sharing.after_last_step();
 
   const NamedTensors weights = engine.whole_weights();
-  if (!strategy || strategy->is_writer()) write_outcome(job, engine, *train, weights);
+  if (!sharing.strategy || sharing.strategy->is_writer()) write_outcome(job, engine, *train, weights);
+}
+
+void train_in_mesh(Job& job) {
+  ParallelOptions parallel = read_parallel_options(job.config(), job.rank().world_size);
+  if (const char* broken = std::getenv("ASSAY_BREAK_STRATEGY")) {
+    parallel.broken = broken;
+    write_event(job.records(), "BROKEN_ON_PURPOSE", {{"strategy", parallel.broken}});
+  }
+  World* world = job.join_world(parallel);
+  if (world) fmt::print("[processes] {}\n", world->describe());
+  std::unique_ptr<MeshStrategy> strategy;
+  if (world) {
+    strategy = std::make_unique<MeshStrategy>(
+        parallel, MeshStrategy::Services{
+                      .world = *world, .seed = job.options().seed, .on_replica_differs = [&](const Json& data) {
+                        write_event(job.records(), keys::kReplicaDiffers, data);
+                      }});
+  }
+  train_as(job, {.strategy = strategy.get(), .processes = world ? Json(world->describe()) : Json(nullptr)});
   if (world) world->leave();
+}
+
+void train_with_servers(Job& job) {
+  const std::unique_ptr<ParameterServerStrategy> strategy = connect_to_servers(job);
+  fmt::print("[processes] {}\n", strategy->describe());
+  try {
+    train_as(job, {.strategy = strategy.get(),
+                   .shares_evaluation = strategy->shares_evaluation(),
+                   .processes = strategy->describe(),
+                   .after_last_step = [&] { strategy->finish(); }});
+    strategy->leave();
+  } catch (const std::exception& error) {
+    strategy->fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+void run_train(Job& job) {
+  if (job.server_role() && job.server_role()->is_server) return run_serve(job);
+  if (job.server_role() || read_server_options(job.config())) return train_with_servers(job);
+  train_in_mesh(job);
 }
 
 }  // namespace assay

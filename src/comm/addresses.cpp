@@ -145,6 +145,13 @@ FileDescriptor listen_at(const std::string& address, int port) {
   return listener;
 }
 
+std::string own_address_of(const std::string& address) {
+  std::string problem;
+  const auto target = resolve_address(address, 0, problem);
+  if (!target || only_this_host(*target)) return address;
+  return target->storage.ss_family == AF_INET6 ? "::1" : "127.0.0.1";
+}
+
 SocketAddress local_address(int fd) {
   SocketAddress address;
   address.length = sizeof address.storage;

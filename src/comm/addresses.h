@@ -28,6 +28,8 @@ std::optional<SocketAddress> resolve_address(const std::string& name, int port, 
 
 // Rank 0 listens here. Throws CommunicationError for a port in use and for an address that this host does not have.
 FileDescriptor listen_at(const std::string& address, int port);
+// Where rank 0 reaches its own listener, whatever happens to the network.
+std::string own_address_of(const std::string& address);
 
 SocketAddress local_address(int fd);
 SocketAddress peer_address(int fd);

@@ -74,7 +74,8 @@ void Control::connect(const Member& self) {
   const Clock::time_point end = after(options_.join_limit_s);
   std::string problem;
   while (true) {
-    const auto address = resolve_address(options_.master_address, options_.master_port, problem);
+    const std::string target = options_.rank == 0 ? own_address_of(options_.master_address) : options_.master_address;
+    const auto address = resolve_address(target, options_.master_port, problem);
     if (!address && seconds_until(start) < -std::min(kNamePatience_s, options_.join_limit_s)) {
       throw CommunicationError(fmt::format("MASTER_ADDR '{}' has no address: {}", options_.master_address, problem));
     }

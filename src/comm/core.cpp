@@ -108,7 +108,12 @@ CommCore::CommCore(const WorldOptions& options) : options_(options), health_(std
   });
 }
 
-CommCore::~CommCore() = default;
+// The control channel's thread asks this object what is going on, so it ends first.
+CommCore::~CommCore() {
+  fabric_.reset();
+  control_.reset();
+  coordinator_.reset();
+}
 
 // Which processes share memory is tried: the lowest rank of those that look as if they did puts a random number into a
 // segment, and the others tell what they read there.

@@ -71,7 +71,9 @@ void HostsEngine::begin_share(Share& share, const Call& call, int home, bool eve
   const auto width = static_cast<int64_t>(size_of(call.type));
   const auto partial_bytes = share.count * static_cast<int64_t>(size_of(partial_type(call.type)));
   share.partial.resize(static_cast<size_t>(partial_bytes));
-  share.result.resize(static_cast<size_t>(share.count * width));
+  if (everywhere || home == host_ || host_ + 1 == num_hosts_) {
+    share.result.resize(static_cast<size_t>(share.count * width));
+  }
   if (host_ > 0) {
     NetLinks::Transfers before;
     links.receive(before, host_ - 1, links.slot_of(kPartial, call), share.partial.data(), partial_bytes);
@@ -162,6 +164,7 @@ void HostsEngine::reduce_scatter(const Call& call, Guard& guard) {
                .type = call.type},
               guard);
     begin_share(share, call, home, false, guard);
+    share.pieces = {};
   }
   for (Share& share : shares) end_share(share, guard);
   std::memcpy(call.output, shares[static_cast<size_t>(host_)].result.data(), static_cast<size_t>(call.count * width));

@@ -97,7 +97,7 @@ class GlooTransfer : public NetTransfer {
       while (!wait_once()) guard.check();
     } catch (const gloo::Exception& error) {
       fabric_->remove(this);
-      broke(error.what());
+      broke(error.what(), call_text(guard.describe()));
     } catch (...) {
       fabric_->remove(this);
       throw;
@@ -114,11 +114,11 @@ class GlooTransfer : public NetTransfer {
   }
 
   // The control channel knows better what happened, as soon as it has heard of it.
-  [[noreturn]] void broke(const std::string& what) {
+  [[noreturn]] void broke(const std::string& what, const std::string& where = {}) {
     Health& health = fabric_->control_.health();
     health.wait_failed(2.0);
     health.fail(fmt::format("the connection to rank {} broke: {}", rank_, what));
-    health.check();
+    health.check(where);
     throw InternalError("a job that failed is whole");
   }
 

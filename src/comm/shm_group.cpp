@@ -14,16 +14,15 @@ namespace assay {
 namespace {
 
 constexpr int64_t kInline = 8 << 10;  // inputs up to this size travel in the slot
+constexpr int64_t kStage = 1 << 20;   // room for a chunk
+// Chunks stay in the second-level cache where members run at the same time; where they take turns on a core, a turn
+// costs more than the cache gives.
+constexpr int64_t kChunkSpinning = 256 << 10;
 constexpr size_t kLine = 64;
 
 size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
-
-struct ShmGroup::Header {
-  SharedWord generation;
-  alignas(64) std::atomic<uint32_t> arrivals;
-};
 
 // Where in shared memory a pointer points: a buffer of ours by its number, and the offset in this member's part.
 struct ShmGroup::Place {
@@ -79,26 +78,31 @@ Range share_of(int64_t count, size_t element_bytes, int index, int size) {
   return {std::min(count, lines * index / size * line), std::min(count, lines * (index + 1) / size * line)};
 }
 
-// --- layout: header, slots (two a member), staging areas (two a member), results (two), rings (one a pair)
+// --- layout: counters, slots (two a member), staging areas (two a member), results (two), rings (one a pair)
 
 ShmGroup::ShmGroup(std::shared_ptr<Segment> segment, int index, int size, bool spin)
-    : segment_(std::move(segment)), index_(index), size_(size), spin_(spin), registry_(std::make_shared<Registry>()) {
-  header_ = reinterpret_cast<Header*>(segment_->data());
+    : segment_(std::move(segment)),
+      index_(index),
+      size_(size),
+      spin_(spin),
+      chunk_bytes_(spin ? kChunkSpinning : kStage),
+      registry_(std::make_shared<Registry>()) {
+  counters_ = reinterpret_cast<ShmCounters*>(segment_->data());
 }
 
 size_t ShmGroup::segment_size(int size) {
   const auto n = static_cast<size_t>(size);
-  return rounded_up(sizeof(Header), kLine) + 2 * n * sizeof(Slot) + (2 * n + 2) * kStage + n * n * sizeof(ShmRing);
+  return rounded_up(sizeof(ShmCounters), kLine) + 2 * n * sizeof(Slot) + (2 * n + 2) * kStage + n * n * sizeof(ShmRing);
 }
 
 ShmGroup::Slot& ShmGroup::slot(int member) const {
-  std::byte* slots = segment_->data() + rounded_up(sizeof(Header), kLine);
+  std::byte* slots = segment_->data() + rounded_up(sizeof(ShmCounters), kLine);
   return reinterpret_cast<Slot*>(slots)[2 * static_cast<size_t>(member) + (call_ & 1)];
 }
 
 std::byte* ShmGroup::stage(int member, uint64_t chunk) const {
   const auto n = static_cast<size_t>(size_);
-  std::byte* stages = segment_->data() + rounded_up(sizeof(Header), kLine) + 2 * n * sizeof(Slot);
+  std::byte* stages = segment_->data() + rounded_up(sizeof(ShmCounters), kLine) + 2 * n * sizeof(Slot);
   return stages + (2 * static_cast<size_t>(member) + (chunk & 1)) * kStage;
 }
 
@@ -113,11 +117,11 @@ ShmRing& ShmGroup::ring(int from, int to) const {
 void ShmGroup::barrier(Guard& guard) {
   guard.restart();
   const uint32_t old = generation_++;
-  if (header_->arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
-    header_->arrivals.store(0, std::memory_order_relaxed);
-    publish(header_->generation, generation_);
+  if (counters_->arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
+    counters_->arrivals.store(0, std::memory_order_relaxed);
+    publish(counters_->generation, generation_);
   } else {
-    await_change(header_->generation, old, spin_, guard);
+    await_change(counters_->generation, old, spin_, guard);
   }
 }
 

@@ -27,6 +27,15 @@ struct ShmRing {
   alignas(64) std::byte data[kBytes];
 };
 
+// What all members count together. All zero at the beginning.
+struct ShmCounters {
+  SharedWord generation;  // of barriers
+  SharedWord finished;    // calls whose items are all done
+  alignas(64) std::atomic<uint32_t> arrivals;
+  alignas(64) std::atomic<uint64_t> next_item;
+  alignas(64) std::atomic<uint64_t> items_done;
+};
+
 class ShmGroup {
  public:
   // `spin`: whether every member has a core of its own. The segment is of segment_size() and zero at first.
@@ -45,19 +54,15 @@ class ShmGroup {
   std::shared_ptr<CommBuffer> add_buffer(std::shared_ptr<Segment> segment, int64_t bytes);
   static int64_t buffer_stride(int64_t bytes);
 
-  // --- the parts of which collectives over several hosts are made, too
-  static constexpr int64_t kStage = 256 << 10;
-  std::byte* stage(int member, uint64_t chunk) const;
-  std::byte* result(uint64_t chunk) const;
-
  private:
   friend class ShmBuffer;
-  struct Header;
   struct Slot;
   struct Place;  // where in shared memory a pointer points
   struct Registry;
 
   Slot& slot(int member) const;
+  std::byte* stage(int member, uint64_t chunk) const;
+  std::byte* result(uint64_t chunk) const;
   void publish_call(const Call& call);
   void check_same(const Call& call, Guard& guard) const;
   Place place_of(const void* data, int64_t bytes) const;
@@ -67,7 +72,8 @@ class ShmGroup {
 
   void run_small(const Call& call) const;
   bool run_direct(const Call& call, Guard& guard);
-  void direct_inputs(const Call& call, const std::vector<std::byte*>& inputs) const;
+  void direct_all_reduce(const Call& call, const std::vector<std::byte*>& memory, Guard& guard);
+  void direct_copies(const Call& call, const std::vector<std::byte*>& inputs) const;
   void run_staged(const Call& call, Guard& guard);
   void staged_all_reduce(const Call& call, Guard& guard);
   void staged_exchange(const Call& call, Guard& guard);
@@ -78,8 +84,13 @@ class ShmGroup {
   const int index_;
   const int size_;
   const bool spin_;
-  Header* header_ = nullptr;
+  const int64_t chunk_bytes_;  // of what goes through a staging area at once
+  ShmCounters* counters_ = nullptr;
+  // How far those are at the beginning of a call; the same on all members.
   uint32_t generation_ = 0;
+  uint32_t num_finished_ = 0;
+  uint64_t first_item_ = 0;
+  uint64_t items_done_ = 0;
   uint64_t call_ = 0;  // its parity chooses the slot: nobody reads the slots of the call before the last
   std::shared_ptr<Registry> registry_;
 };

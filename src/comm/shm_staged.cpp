@@ -43,7 +43,7 @@ void ShmGroup::run_staged(const Call& call, Guard& guard) {
 // where it lies and written where it belongs.
 void ShmGroup::staged_all_reduce(const Call& call, Guard& guard) {
   const auto width = static_cast<int64_t>(size_of(call.type));
-  const int64_t per_chunk = kStage / width;
+  const int64_t per_chunk = chunk_bytes_ / width;
   const int64_t chunks = num_chunks(call.count, per_chunk);
   auto* data = static_cast<std::byte*>(call.output);
   for (int64_t step = 0; step < chunks + 2; ++step) {
@@ -81,7 +81,7 @@ void ShmGroup::staged_all_reduce(const Call& call, Guard& guard) {
 // Reduce-scatter and all-to-all: a chunk holds a piece for each member.
 void ShmGroup::staged_exchange(const Call& call, Guard& guard) {
   const auto width = static_cast<int64_t>(size_of(call.type));
-  const int64_t per_chunk = std::max<int64_t>(kStage / size_ / 64 * 64 / width, 1);
+  const int64_t per_chunk = std::max<int64_t>(chunk_bytes_ / size_ / 64 * 64 / width, 1);
   const int64_t chunks = num_chunks(call.count, per_chunk);
   const int64_t part = call.part_bytes();
   const int64_t piece = per_chunk * width;
@@ -118,16 +118,16 @@ void ShmGroup::staged_exchange(const Call& call, Guard& guard) {
 
 void ShmGroup::staged_all_gather(const Call& call, Guard& guard) {
   const int64_t part = call.part_bytes();
-  const int64_t chunks = num_chunks(part, kStage);
+  const int64_t chunks = num_chunks(part, chunk_bytes_);
   const auto* input = static_cast<const std::byte*>(call.input);
   auto* output = static_cast<std::byte*>(call.output);
   for (int64_t step = 0; step < chunks + 1; ++step) {
     if (step < chunks) {
-      const Chunk chunk = chunk_at(part, kStage, step);
+      const Chunk chunk = chunk_at(part, chunk_bytes_, step);
       copy_bytes(stage(index_, static_cast<uint64_t>(step)), input + chunk.begin, chunk.count);
     }
     if (step >= 1) {
-      const Chunk chunk = chunk_at(part, kStage, step - 1);
+      const Chunk chunk = chunk_at(part, chunk_bytes_, step - 1);
       for (int i = 0; i < size_; ++i) {
         const int member = (index_ + i) % size_;
         std::byte* to = output + member * part + chunk.begin;
@@ -141,15 +141,15 @@ void ShmGroup::staged_all_gather(const Call& call, Guard& guard) {
 
 void ShmGroup::staged_broadcast(const Call& call, Guard& guard) {
   const int64_t part = call.part_bytes();
-  const int64_t chunks = num_chunks(part, kStage);
+  const int64_t chunks = num_chunks(part, chunk_bytes_);
   auto* data = static_cast<std::byte*>(call.output);
   for (int64_t step = 0; step < chunks + 1; ++step) {
     if (step < chunks && index_ == call.root) {
-      const Chunk chunk = chunk_at(part, kStage, step);
+      const Chunk chunk = chunk_at(part, chunk_bytes_, step);
       copy_bytes(stage(index_, static_cast<uint64_t>(step)), data + chunk.begin, chunk.count);
     }
     if (step >= 1 && index_ != call.root) {
-      const Chunk chunk = chunk_at(part, kStage, step - 1);
+      const Chunk chunk = chunk_at(part, chunk_bytes_, step - 1);
       copy_bytes(data + chunk.begin, stage(call.root, static_cast<uint64_t>(step - 1)), chunk.count);
     }
     if (step < chunks) barrier(guard);

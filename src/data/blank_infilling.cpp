@@ -52,9 +52,17 @@ KeyedRandom BlankInfilling::random_of(int64_t sample, int64_t epoch) const {
   return {options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(sample)};
 }
 
+BlankInfilling::Span BlankInfilling::draw_long_span(KeyedRandom& random) const {
+  const int64_t length = options_.source.index.sequence_length;
+  const double ratio = options_.long_span_ratio + (1 - options_.long_span_ratio) * unit_of(random);
+  const auto cut = std::clamp<int64_t>(std::llround(ratio * static_cast<double>(length)), 1, length - 1);
+  return {length - cut, cut};
+}
+
 // Lengths first; then each span comes behind another token of those that stay, so that no two touch and the first token
 // stays.
 std::vector<BlankInfilling::Span> BlankInfilling::draw_spans(KeyedRandom& random) const {
+  if (options_.long_span_prob > 0 && unit_of(random) < options_.long_span_prob) return {draw_long_span(random)};
   const int64_t length = options_.source.index.sequence_length;
   const double ratio = options_.mask_ratio + (options_.max_mask_ratio - options_.mask_ratio) * unit_of(random);
   const auto wanted = std::clamp<int64_t>(std::llround(ratio * static_cast<double>(length)), 1, length - 1);

@@ -159,6 +159,10 @@ std::shared_ptr<const Dataset> make_blank_infilling(const DatasetRequest& reques
   options.mask_ratio = ratio_option(section, "mask_ratio", options.mask_ratio);
   options.max_mask_ratio = ratio_option(section, "max_mask_ratio", options.mask_ratio);
   if (options.max_mask_ratio < options.mask_ratio) section.fail("max_mask_ratio", "must be at least mask_ratio");
+  options.long_span_prob = section.get_double("long_span_prob", options.long_span_prob);
+  if (!(options.long_span_prob >= 0 && options.long_span_prob <= 1))
+    section.fail("long_span_prob", "must be from 0 to 1");
+  options.long_span_ratio = ratio_option(section, "long_span_ratio", options.long_span_ratio);
   options.mean_span = section.get_double("mean_span", options.mean_span);
   if (!(options.mean_span > 0 && options.mean_span <= 500)) section.fail("mean_span", "must be above 0, at most 500");
   options.seed = request.seed;

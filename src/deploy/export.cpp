@@ -5,6 +5,7 @@
 #include <torch/script.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -71,6 +72,15 @@ void add_forward(torch::jit::Module& copy, Network& network, const std::vector<I
   copy.type()->addMethod(function);
 }
 
+// Fused operators, which a trace does not have, add in another order: what that changes is measured against the largest
+// value, since a value near 0 among large ones is what their rounding left of it.
+bool equal_but_for_rounding(const torch::Tensor& actual, const torch::Tensor& expected) {
+  if (!actual.defined() || actual.sizes() != expected.sizes()) return false;
+  if (expected.numel() == 0) return true;
+  const double scale = std::max(expected.abs().max().item<double>(), 0.1);
+  return (actual - expected).abs().max().item<double>() <= 1e-5 * scale;
+}
+
 // The trace must compute what the module does, also for a batch of another size than the traced one.
 void check_export(torch::jit::Module& copy, Network& network, const std::vector<InputSpec>& inputs) {
   for (const int64_t batch : {int64_t{1}, kTraceBatch + 2}) {
@@ -87,7 +97,7 @@ void check_export(torch::jit::Module& copy, Network& network, const std::vector<
     } catch (const std::exception&) {
       // Its own message is a page of TorchScript; what it means is below.
     }
-    if (!actual.defined() || actual.sizes() != expected.sizes() || !torch::allclose(actual, expected, 1e-5, 1e-6)) {
+    if (!equal_but_for_rounding(actual, expected)) {
       throw InternalError(
           fmt::format("the traced model differs from the module at batch size {}: its forward pass decides something "
                       "by the values or the extents of its inputs",

@@ -39,7 +39,8 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
   convert_model(adapter);
   strategy_.prepare(module_, options_);
   Updater::Parts parts;
-  parts.optimizer = adapter.create_optimizer(module_, options_.optimizer);
+  parts.optimizer = strategy_.create_optimizer(options_.optimizer);
+  if (!parts.optimizer) parts.optimizer = adapter.create_optimizer(module_, options_.optimizer);
   if (!parts.optimizer) throw ConfigError(fmt::format("adapter '{}': create_optimizer made none", adapter.name()));
   notify(keys::kCreateOptimizer, {{"adapter", adapter.name()}, {"optimizer", options_.optimizer.name}});
   if (options_.precision.low_weights) {

@@ -35,39 +35,6 @@ UpdateRule rule_of(const Optimizer::Options& options) {
   return UpdateRule::Adagrad;
 }
 
-void check_options(const Optimizer::Options& options, const std::vector<TrainedParameter>& parameters) {
-  const std::vector<std::string>& known = Optimizer::names();
-  if (std::find(known.begin(), known.end(), options.name) == known.end()) {
-    throw ConfigError(fmt::format("Optimizer.name '{}': unknown optimizer{}; known are {}", options.name,
-                                  did_you_mean(options.name, known), join(known, ", ")));
-  }
-  for (const TrainedParameter& parameter : parameters) {
-    if (options.name == "LAMB" && !parameter.is_whole) {
-      throw ConfigError(
-          fmt::format("Optimizer.name LAMB: its norms are over whole parameters, and this process has a part of {}; "
-                      "use AdamW with sharding and tensor parallelism",
-                      parameter.name));
-    }
-  }
-  if (!options.no_decay) return;
-  std::vector<std::string> names;
-  for (const TrainedParameter& parameter : parameters) names.push_back(parameter.name);
-  for (const std::string& part : *options.no_decay) {
-    const bool used = std::any_of(names.begin(), names.end(),
-                                  [&](const std::string& name) { return name.find(part) != std::string::npos; });
-    if (!used) {
-      throw ConfigError(fmt::format("Optimizer.no_decay '{}': no parameter has this in its name{}; the model has {}",
-                                    part, did_you_mean(part, names), join(names, ", ")));
-    }
-  }
-}
-
-bool is_decayed(const Optimizer::Options& options, const std::string& name, int64_t num_dims) {
-  if (!options.no_decay) return num_dims > 1 || (options.name != "AdamW" && options.name != "LAMB");
-  return std::none_of(options.no_decay->begin(), options.no_decay->end(),
-                      [&](const std::string& part) { return name.find(part) != std::string::npos; });
-}
-
 template <typename T, typename Low>
 void convert(const torch::Tensor& from, int64_t begin, int64_t count, T* to) {
   const Low* values = from.data_ptr<Low>() + begin;
@@ -113,9 +80,44 @@ UpdateFactors<T> factors_of(const Optimizer::Options& o, double rate, double sca
 
 }  // namespace
 
+void check_optimizer_options(const Optimizer::Options& options, const ParameterSet& set) {
+  const std::vector<std::string>& known = Optimizer::names();
+  if (std::find(known.begin(), known.end(), options.name) == known.end()) {
+    throw ConfigError(fmt::format("Optimizer.name '{}': unknown optimizer{}; known are {}", options.name,
+                                  did_you_mean(options.name, known), join(known, ", ")));
+  }
+  for (const TrainedParameter& parameter : set.parameters) {
+    if (options.name == "LAMB" && !parameter.is_whole) {
+      throw ConfigError(
+          fmt::format("Optimizer.name LAMB: its norms are over whole parameters, and this process has a part of {}; "
+                      "use AdamW with sharding and tensor parallelism",
+                      parameter.name));
+    }
+  }
+  if (!options.no_decay) return;
+  std::vector<std::string> names = set.all_names;
+  if (names.empty()) {
+    for (const TrainedParameter& parameter : set.parameters) names.push_back(parameter.name);
+  }
+  for (const std::string& part : *options.no_decay) {
+    const bool used = std::any_of(names.begin(), names.end(),
+                                  [&](const std::string& name) { return name.find(part) != std::string::npos; });
+    if (!used) {
+      throw ConfigError(fmt::format("Optimizer.no_decay '{}': no parameter has this in its name{}; the model has {}",
+                                    part, did_you_mean(part, names), join(names, ", ")));
+    }
+  }
+}
+
+bool is_decayed(const Optimizer::Options& options, const std::string& name, int64_t num_dims) {
+  if (!options.no_decay) return num_dims > 1 || (options.name != "AdamW" && options.name != "LAMB");
+  return std::none_of(options.no_decay->begin(), options.no_decay->end(),
+                      [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
 FusedOptimizer::FusedOptimizer(const ParameterSet& set, const Options& options)
     : options_(options), sum_of_all_(set.sum_of_all) {
-  check_options(options, set.parameters);
+  check_optimizer_options(options, set);
   for (const TrainedParameter& parameter : set.parameters) {
     const torch::Tensor& weight = parameter.tensor;
     const torch::ScalarType type = weight.scalar_type();

@@ -21,6 +21,10 @@
 
 namespace assay {
 
+// Throws ConfigError for an unknown rule, and for a part of no_decay that no name has.
+void check_optimizer_options(const Optimizer::Options& options, const ParameterSet& set);
+bool is_decayed(const Optimizer::Options& options, const std::string& name, int64_t num_dims);
+
 class FusedOptimizer final : public Optimizer {
  public:
   // Keeps the parameters, which must be dense, on the CPU and all float32 or all float64. Gradients may be of a lower

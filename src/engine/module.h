@@ -58,6 +58,9 @@ class Network : public torch::nn::Module {
 
   // Parameters whose gradients are sparse: some rows of a table.
   virtual std::vector<std::string> sparse_parameters() const { return {}; }
+  // The rows of each of them that forward() reads for these inputs, int64; repeated ones may be there several times.
+  // Empty: the network does not say, and cannot be trained with parameter servers.
+  virtual TensorList sparse_rows(const TensorList& /*inputs*/) const { return {}; }
 
   // All segments one after the other, and one of them, by the runner, if there is one, instead of run_segment().
   TensorList run(const TensorList& inputs);

@@ -26,6 +26,7 @@ struct TrainedParameter {
 };
 struct ParameterSet {
   std::vector<TrainedParameter> parameters;
+  std::vector<std::string> all_names = {};  // of all processes; empty: those of `parameters`
   // Makes a sum over the parameters of this process one over those of all processes.
   std::function<double(double)> sum_of_all = [](double own) { return own; };
 };

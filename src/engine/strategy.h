@@ -53,6 +53,9 @@ class Strategy {
   // (Module::set_trained_parameters). Throws ConfigError for what the model or the options cannot do.
   virtual void prepare(Module& /*module*/, const EngineOptions& /*options*/) {}
 
+  // Who updates the weights, where the processes do not do it themselves; null: the adapter's optimizer.
+  virtual std::unique_ptr<Optimizer> create_optimizer(const Optimizer::Options& /*options*/) { return nullptr; }
+
   // --- a step
   virtual double sum_over_replicas(double own) { return own; }
   virtual void begin_step(int64_t /*step*/) {}  // its number, for messages

@@ -113,6 +113,7 @@ class StepRunner {
                                                           {"env", step.env},
                                                           {"nproc", step.nproc},
                                                           {"nnodes", step.nnodes},
+                                                          {"num_servers", step.num_servers},
                                                           {"node_rank", step.node_rank}}) +
                                                    "\n");
     const LaunchRequest request{.argv = step.argv,
@@ -122,6 +123,7 @@ class StepRunner {
                                 .nproc = step.nproc,
                                 .nnodes = step.nnodes,
                                 .node_rank = step.node_rank,
+                                .num_servers = step.num_servers,
                                 .tree_mark = run_.tree_mark(step)};
     try {
       const Stopwatch watch;

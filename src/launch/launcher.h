@@ -20,7 +20,10 @@ struct LaunchRequest {
   int nproc = 1;                 // ranks on this host
   int nnodes = 1;                // hosts of the job, each with as many ranks
   int node_rank = 0;             // which of them this host is
-  std::string tree_mark;         // everything started carries it, see ProcessOptions
+  // Parameter servers: the last ranks of this host, the only one then. Every rank gets the variables of ps/role.h, and
+  // servers a free port each, another one at every start.
+  int num_servers = 0;
+  std::string tree_mark;  // everything started carries it, see ProcessOptions
 };
 
 struct LaunchResult {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "launch/port.h"
+#include "ps/role.h"
 
 namespace assay {
 
@@ -127,6 +128,8 @@ std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) 
                                             {"MASTER_ADDR", "127.0.0.1"}};
   for (const auto& [name, value] : request.env) env[name] = value;
   if (world_size > 1) settle_port(env, request.node_rank);
+  ps::LocalJob servers{.num_trainers = request.nproc - request.num_servers, .server_ports = {}};
+  for (int i = 0; i < request.num_servers; ++i) servers.server_ports.push_back(free_port());
   for (int local_rank = 0; local_rank < request.nproc; ++local_rank) {
     const int rank = first_rank + local_rank;
     ProcessOptions options{.argv = resolved_argv(request.argv),
@@ -138,6 +141,9 @@ std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) 
     options.env["RANK"] = std::to_string(rank);
     options.env["LOCAL_RANK"] = std::to_string(local_rank);
     options.env["ASSAY_RECORDS"] = (request.folder / records_file_name(rank)).string();
+    if (request.num_servers > 0) {
+      for (const auto& [name, value] : ps::role_environment(servers, rank)) options.env[name] = value;
+    }
     step->add(Process::start(options));
   }
   return step;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "nn/attention_kernels.h"
 #include "nn/fused.h"
+#include "nn/head_rotation.h"
 
 namespace assay {
 
@@ -125,6 +126,11 @@ class Attention : public torch::autograd::Function<Attention> {
 }  // namespace
 
 torch::Tensor plain_attention(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionOptions& options) {
+  if (options.rotation.cosines.defined()) {
+    AttentionOptions rest = options;
+    rest.rotation = {};
+    return plain_attention(plain_rotate_heads(qkv, bias, options.rotation), torch::zeros_like(bias), rest);
+  }
   const int64_t width = bias.size(0) / 3, head_width = width / options.num_heads;
   const auto parts = (qkv + bias).chunk(3, -1);
   const auto heads = [&](const torch::Tensor& x) {
@@ -157,6 +163,11 @@ torch::Tensor attention(const torch::Tensor& qkv, const torch::Tensor& bias, con
   ASSAY_CHECK(qkv.dim() == 3 && qkv.size(2) % (3 * options.num_heads) == 0 && bias.numel() == qkv.size(2),
               "attention needs qkv [B, T, 3 D] and bias [3 D], D a multiple of the number of heads");
   if (!can_fuse({qkv, bias})) return plain_attention(qkv, bias, options);
+  if (options.rotation.cosines.defined()) {
+    AttentionOptions rest = options;
+    rest.rotation = {};
+    return attention(rotate_heads(qkv, bias, options.rotation), torch::zeros_like(bias), rest);
+  }
   // An undefined tensor is not an input that autograd accepts, an absent one is.
   c10::optional<torch::Tensor> mask, prefix;
   if (options.key_mask.defined()) {

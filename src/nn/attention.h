@@ -6,6 +6,8 @@
 
 #include <torch/types.h>
 
+#include "nn/rotary.h"
+
 namespace assay {
 
 struct AttentionOptions {
@@ -15,6 +17,7 @@ struct AttentionOptions {
   torch::Tensor prefix = {};    // [B] int64, with causal: every query sees the first so many keys too; undefined: none
   double dropout = 0;           // probability that a weight becomes 0; the caller passes 0 in evaluation
   uint64_t dropout_stream = 0;  // heads of other processes that drew the same seed have another one
+  HeadRotation rotation = {};   // of queries and keys, behind the bias; undefined: none
 };
 
 // qkv [B, T, 3 D], for every position its query, key and value, the heads side by side in each; bias [3 D] is added to

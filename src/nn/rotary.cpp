@@ -24,6 +24,14 @@ torch::Tensor Rotations::rotate(const torch::Tensor& x, int64_t first) const {
   return x * rows(cosines_) + torch::cat({-halves[1], halves[0]}, -1) * rows(sines_);
 }
 
+HeadRotation Rotations::at(const torch::Tensor& positions, const torch::Tensor& like) const {
+  const torch::Tensor places = positions.transpose(1, 2);  // [B, T, P]
+  const auto rows = [&](const torch::Tensor& table) {
+    return torch::embedding(table.narrow(1, 0, table.size(1) / 2).to(like.options()), places);
+  };
+  return {rows(cosines_), rows(sines_)};
+}
+
 torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight, double epsilon) {
   const bool narrow = x.scalar_type() == torch::kHalf || x.scalar_type() == torch::kBFloat16;
   const torch::Tensor wide = narrow ? x.to(torch::kFloat) : x;

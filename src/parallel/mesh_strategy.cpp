@@ -247,6 +247,9 @@ ParameterSet MeshStrategy::trained_set() const {
     if (record.stages.front() != mesh_.place().pipeline) parameter.counts = false;
     if (record.split) parameter.is_whole = false;
   }
+  for (const TensorRecord& record : whole_->records()) {
+    if (record.is_trained) set.all_names.push_back(record.name);
+  }
   set.sum_of_all = [&group = mesh_.model()](double own) {
     group.all_reduce(&own, 1, DType::F64);
     return own;

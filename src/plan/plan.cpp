@@ -39,6 +39,7 @@ Json to_json(const Step& step) {
     out["nnodes"] = step.nnodes;
     out["node_rank"] = step.node_rank;
   }
+  if (step.num_servers != 0) out["num_servers"] = step.num_servers;
   if (step.max_restarts != 0) out["max_restarts"] = step.max_restarts;
   out["argv"] = step.argv;
   out["env"] = step.env;
@@ -61,6 +62,7 @@ Step step_of(const Json& value) {
   if (step.kind == StepKind::Verify) return step;
   step.nnodes = value.value("nnodes", 1);
   step.node_rank = value.value("node_rank", 0);
+  step.num_servers = value.value("num_servers", 0);
   step.max_restarts = value.value("max_restarts", 0);
   step.argv = value.at("argv").get<std::vector<std::string>>();
   step.env = value.at("env").get<std::map<std::string, std::string>>();
@@ -97,6 +99,10 @@ void Plan::validate() const {
       if (step.nproc < 1) wrong(fmt::format("{} processes", step.nproc));
       if (step.node_rank < 0 || step.node_rank >= step.nnodes) {
         wrong(fmt::format("node {} of {} nodes", step.node_rank, step.nnodes));
+      }
+      if (step.num_servers < 0 || step.num_servers >= step.nproc || (step.num_servers > 0 && step.nnodes > 1)) {
+        wrong(fmt::format("{} parameter servers among {} processes on {} hosts; they need a trainer, and one host",
+                          step.num_servers, step.nproc, step.nnodes));
       }
       if (step.max_restarts < 0) wrong(fmt::format("{} restarts", step.max_restarts));
       if (step.time_limit_s && !(*step.time_limit_s > 0)) wrong("its time limit is not above 0 s");
@@ -171,6 +177,9 @@ std::string plan_text(const Plan& plan) {
                          step.first_rank() + step.nproc - 1, step.world_size(), step.node_rank, step.nnodes);
     } else if (step.nproc > 1) {
       out += fmt::format("   ranks    {}\n", step.nproc);
+    }
+    if (step.num_servers > 0) {
+      out += fmt::format("   servers  {} of them, for {} trainers\n", step.num_servers, step.nproc - step.num_servers);
     }
     if (step.max_restarts > 0) out += fmt::format("   restarts at most {}\n", step.max_restarts);
     for (const auto& [name, variable] : step.env) out += fmt::format("   with     {}={}\n", name, variable);

@@ -32,6 +32,8 @@ struct Step {
   // Of a job over several hosts, each of which runs this plan with its own node_rank.
   int nnodes = 1;
   int node_rank = 0;
+  // The last so many of the ranks are parameter servers, the others their trainers: launch/launcher.h.
+  int num_servers = 0;
   // How often all ranks are started again after one of them was lost: killed, or out of touch with the others.
   int max_restarts = 0;
   std::optional<double> time_limit_s;

@@ -62,6 +62,9 @@ inline constexpr char kPretrained[] = "PRETRAINED";
 inline constexpr char kEarlyStop[] = "EARLY_STOP";
 // Ours: the replicas of a weight are not the same; data {step, parameter, rank}: a rank that differs from the first.
 inline constexpr char kReplicaDiffers[] = "REPLICA_DIFFERS";
+// Ours: a parameter server waits for trainers, and has ended; data {server, num_servers, num_trainers, mode, ...}.
+inline constexpr char kServerStart[] = "SERVER_START";
+inline constexpr char kServerEnd[] = "SERVER_END";
 // Ours: a failure; data {kind, message}.
 inline constexpr char kFailure[] = "FAILURE";
 

@@ -34,7 +34,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"prepare", both},
       {"render", with({"prepare"})},
       {"plan", with({"prepare"})},
-      {"launch", with({"prepare", "plan"})},
+      {"launch", with({"prepare", "plan", "ps"})},
       {"verify", with({"prepare", "plan"})},
       {"execute", with({"prepare", "plan", "launch", "verify"})},
       {"report", with({"prepare", "plan", "launch", "verify", "execute"})},

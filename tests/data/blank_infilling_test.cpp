@@ -134,6 +134,29 @@ TEST_F(BlankInfillingTest, CutsOutTheShareAskedFor) {
   EXPECT_THROW(BlankInfilling{options_}, ConfigError);
 }
 
+// Some samples lose their end instead, half of it at least and all but the first token at most; the others are as
+// before.
+TEST_F(BlankInfillingTest, SomeSamplesLoseALongSpanAtTheirEnd) {
+  options_.long_span_prob = 0.3;
+  const BlankInfilling data(options_);
+  int64_t num_long = 0, shortest = kSource, longest = 0;
+  for (int64_t epoch = 0; epoch < 400; ++epoch) {
+    const auto spans = data.spans_of(5, epoch);
+    if (spans.size() > 1 || spans[0].length < 20) continue;
+    ++num_long;
+    EXPECT_EQ(spans[0].begin + spans[0].length, kSource);
+    shortest = std::min(shortest, spans[0].length);
+    longest = std::max(longest, spans[0].length);
+  }
+  EXPECT_NEAR(static_cast<double>(num_long), 0.3 * 400, 35);
+  EXPECT_LE(shortest, 21);
+  EXPECT_EQ(longest, kSource - 1);
+  options_.long_span_prob = 1;
+  options_.long_span_ratio = 0.9;
+  const BlankInfilling all_long(options_);
+  for (int64_t epoch = 0; epoch < 20; ++epoch) EXPECT_GE(all_long.spans_of(5, epoch).at(0).length, 36);
+}
+
 // The same tokens are asked of a model that reads from left to right.
 TEST_F(BlankInfillingTest, LeftToRightAsksForTheSameTokens) {
   const BlankInfilling blanks(options_);
@@ -177,6 +200,8 @@ TEST_F(BlankInfillingTest, SillyOptionsNameTheirKey) {
   for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"mask_ratio", 0},
                                                                             {"mask_ratio", 1.5},
                                                                             {"max_mask_ratio", 0.1},
+                                                                            {"long_span_prob", 1.5},
+                                                                            {"long_span_ratio", 0},
                                                                             {"mean_span", -1},
                                                                             {"mean_span", 1e9},
                                                                             {"source_seq_len", 1},

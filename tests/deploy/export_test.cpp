@@ -1,6 +1,7 @@
 #include "deploy/export.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
@@ -20,7 +21,7 @@ constexpr int64_t kVocabulary = 50;
 // numbers, into four classes.
 class TextNetwork final : public Network {
  public:
-  explicit TextNetwork(bool traceable) : traceable_(traceable) {
+  TextNetwork(bool traceable, double rounding) : traceable_(traceable), rounding_(rounding) {
     embedding_ = register_module("embedding", torch::nn::Embedding(kVocabulary, 8));
     head_ = register_module("head", torch::nn::Linear(8 + 3, 4));
   }
@@ -29,19 +30,23 @@ class TextNetwork final : public Network {
     torch::Tensor mean = (embedding_->forward(inputs.at(0)) * weight).sum(1) / weight.sum(1).clamp_min(1);
     // A constant in the graph, made from an extent.
     if (!traceable_) mean = mean * static_cast<double>(inputs.at(0).size(1));
-    return head_->forward(torch::cat({mean, inputs.at(2)}, 1));
+    const torch::Tensor y = head_->forward(torch::cat({mean, inputs.at(2)}, 1));
+    if (rounding_ == 0) return y;
+    // Beside large numbers; a trace adds something to all.
+    return torch::cat({y, torch::full_like(y, 1000)}, 1) + (torch::jit::tracer::isTracing() ? rounding_ : 0);
   }
 
  private:
   bool traceable_;
+  double rounding_;
   torch::nn::Embedding embedding_{nullptr};
   torch::nn::Linear head_{nullptr};
 };
 
 class TextModule final : public Module {
  public:
-  explicit TextModule(bool traceable = true) : traceable_(traceable) {}
-  std::shared_ptr<Network> get_model() override { return std::make_shared<TextNetwork>(traceable_); }
+  explicit TextModule(bool traceable = true, double rounding = 0) : traceable_(traceable), rounding_(rounding) {}
+  std::shared_ptr<Network> get_model() override { return std::make_shared<TextNetwork>(traceable_, rounding_); }
   LossFunction get_loss_fn() override {
     return [](const torch::Tensor& x, const torch::Tensor& y) { return torch::nn::functional::cross_entropy(x, y); };
   }
@@ -55,6 +60,7 @@ class TextModule final : public Module {
 
  private:
   bool traceable_;
+  double rounding_;
 };
 
 TEST(Export, SeveralInputsIntegersAndFreeLengths) {
@@ -81,6 +87,18 @@ TEST(Export, SeveralInputsIntegersAndFreeLengths) {
   EXPECT_THROW(predictor.run({torch::zeros({2, 3}), torch::ones({2, 3}, torch::kBool), torch::zeros({2, 3})}),
                DataError);
   EXPECT_THROW(predictor.run({torch::zeros({2, 3}, torch::kLong)}), DataError);
+}
+
+// Rounding is measured against the largest value: 1e-3 beside 1000 is rounding, 0.1 is not.
+TEST(Export, RoundingIsNoDifference) {
+  const TempFolder folder("export");
+  TextModule rounded(/*traceable=*/true, 1e-3);
+  rounded.init();
+  export_torchscript(rounded, folder.path() / "model.pt", "text");
+  EXPECT_TRUE(fs::exists(folder.path() / "model.pt"));
+  TextModule wrong(/*traceable=*/true, 0.1);
+  wrong.init();
+  EXPECT_THROW(export_torchscript(wrong, folder.path() / "other.pt", "text"), InternalError);
 }
 
 TEST(Export, DoesNotDisturbTheRandomGenerator) {

@@ -53,6 +53,25 @@ TEST_F(LocalLauncherTest, EveryRankHasItsEnvironmentAndItsLog) {
   EXPECT_GT(result.max_rss_bytes, 0);
 }
 
+TEST_F(LocalLauncherTest, TheLastRanksAreParameterServers) {
+  LaunchRequest what = request(
+      "echo $TRAINING_ROLE $PADDLE_PSERVERS_IP_PORT_LIST $PADDLE_TRAINERS_NUM ${PADDLE_TRAINER_ID:-none} "
+      "${PADDLE_PORT:-none} $RANK",
+      4);
+  what.num_servers = 2;
+  run(what);
+  const auto words = [&](int rank) { return split(trim(log(rank)), ' '); };
+  const std::string list = words(0).at(1);
+  const auto servers = split(list, ',');
+  ASSERT_EQ(servers.size(), 2u);
+  EXPECT_NE(servers[0], servers[1]);
+  const auto port = [&](int server) { return split(servers[server], ':').at(1); };
+  EXPECT_EQ(words(0), (std::vector<std::string>{"TRAINER", list, "2", "0", "none", "0"}));
+  EXPECT_EQ(words(1), (std::vector<std::string>{"TRAINER", list, "2", "1", "none", "1"}));
+  EXPECT_EQ(words(2), (std::vector<std::string>{"PSERVER", list, "2", "none", port(0), "2"}));
+  EXPECT_EQ(words(3), (std::vector<std::string>{"PSERVER", list, "2", "none", port(1), "3"}));
+}
+
 TEST_F(LocalLauncherTest, TheFirstFailingRankDecidesAndTheOthersAreStopped) {
   const Stopwatch watch;
   const LaunchResult result = run(request("test $RANK = 1 && exit 9; sleep 100", 3));

@@ -74,6 +74,13 @@ inline ContractCase glm_contract() {
   return c;
 }
 
+inline ContractCase glm_rotary_contract() {
+  ContractCase c = glm_contract();
+  c.twin = "glm_rotary";
+  c.section["position_embedding"] = "rotary";
+  return c;
+}
+
 inline ContractCase bert_contract() {
   ContractCase c{"bert",
                  {{"name", "bert"},

@@ -54,8 +54,8 @@ std::unique_ptr<Module> default_model(const std::string& name, uint64_t seed = 9
 }
 
 ContractCase contract_case(const std::string& name) {
-  for (const auto make : {gpt_contract, llama_contract, glm_contract, bert_contract, bert_classifier_contract,
-                          deepfm_contract, simplenet_relu_contract, ocr_det_contract}) {
+  for (const auto make : {gpt_contract, llama_contract, glm_contract, glm_rotary_contract, bert_contract,
+                          bert_classifier_contract, deepfm_contract, simplenet_relu_contract, ocr_det_contract}) {
     ContractCase made = make();
     if (made.twin == name) return made;
   }
@@ -64,7 +64,7 @@ ContractCase contract_case(const std::string& name) {
 
 // Every registered model, and further forms that a model has.
 std::vector<std::string> contract_names() {
-  std::vector<std::string> names = {"bert_classifier", "simplenet_relu"};
+  std::vector<std::string> names = {"bert_classifier", "glm_rotary", "simplenet_relu"};
   for (const ModelEntry& entry : all_models()) names.push_back(entry.name);
   return names;
 }

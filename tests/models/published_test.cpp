@@ -72,8 +72,8 @@ TEST(Published, BertByItsNames) {
 
 TEST(Published, OurOwnFilesComeThrough) {
   const TempFolder folder("published");
-  for (const auto& c :
-       {gpt_contract(), llama_contract(), bert_contract(), bert_classifier_contract(), glm_contract()}) {
+  for (const auto& c : {gpt_contract(), llama_contract(), bert_contract(), bert_classifier_contract(), glm_contract(),
+                        glm_rotary_contract()}) {
     const auto source = made(c, 1), target = made(c, 2);
     save_tensors(folder.path() / "ours", state_of(source->model()));
     EXPECT_EQ(load_pretrained(folder.path() / "ours", *target), hash_of(state_of(source->model()))) << c.twin;

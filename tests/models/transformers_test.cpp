@@ -82,11 +82,12 @@ void expect_recompute_changes_nothing(OptionsOf options, const ContractCase& dat
 TEST(Transformers, RecomputeChangesNothing) {
   expect_recompute_changes_nothing<gpt::Gpt>(small_gpt(), gpt_contract());
   expect_recompute_changes_nothing<bert::Bert>(small_bert(), bert_contract());
-  const ContractCase glm = glm_contract();
-  Json glm_section = glm.section;
-  glm_section.erase("name");
-  Reader glm_reader(glm_section, "Model");
-  expect_recompute_changes_nothing<glm::Glm>(glm::read_options(glm_reader), glm);
+  for (const ContractCase& glm : {glm_contract(), glm_rotary_contract()}) {
+    Json glm_section = glm.section;
+    glm_section.erase("name");
+    Reader glm_reader(glm_section, "Model");
+    expect_recompute_changes_nothing<glm::Glm>(glm::read_options(glm_reader), glm);
+  }
   const ContractCase llama = llama_contract();
   Json section = llama.section;
   section.erase("name");
@@ -169,6 +170,7 @@ TEST(Transformers, GlmMeasuresSpansWithoutTheirEnds) {
   module.model().named_parameters()["transformer.final_layernorm.bias"][0] = 1;
   module.model().named_parameters()["word_embeddings.weight"][96][0] = 5;
   Batch batch = c.batch(0);
+  batch.tensors[0].fill_(3);
   batch.tensors[3].fill_(-100);
   batch.tensors[3][0][60] = 7;
   batch.tensors[3][0][61] = 96;
@@ -177,6 +179,55 @@ TEST(Transformers, GlmMeasuresSpansWithoutTheirEnds) {
   const double log_sum = std::log(96 + std::exp(5.0));
   EXPECT_NEAR(metrics.at("span_loss"), log_sum, 1e-5);
   EXPECT_NEAR(metrics.at("loss"), log_sum - 2.5, 1e-5);
+  EXPECT_FALSE(metrics.contains("first_loss"));  // no span begins
+  module.model().named_parameters()["word_embeddings.weight"][8][0] = 2;
+  batch.tensors[0][1][62] = 95;  // a start
+  batch.tensors[3][1][62] = 8;
+  const EvalStep with_first = module.validation_step(batch);
+  const MetricValues both = module.validation_epoch_end(0, {0, with_first.num_samples, with_first.sums});
+  const double sum_of_two = std::log(95 + std::exp(5.0) + std::exp(2.0));
+  EXPECT_NEAR(both.at("first_loss"), sum_of_two - 2, 1e-5);
+  EXPECT_NEAR(both.at("span_loss"), sum_of_two - 1, 1e-5);
+}
+
+// What is left of a blank, and nothing else, decides what a third of the heads brings to the start of its span at
+// first, and what is right of it another third. Values are made to say where they come from.
+TEST(Transformers, GlmBeginsByLookingBesideBlanks) {
+  Json section = glm_rotary_contract().section;
+  section.erase("name");
+  section["num_attention_heads"] = 3;
+  section["hidden_size"] = 192;
+  Reader reader(section, "Model");
+  glm::Glm module(glm::read_options(reader));
+  module.init();
+  const torch::NoGradGuard no_grad;
+  torch::Tensor bias = module.model().named_parameters()["transformer.layers.1.attention.query_key_value.bias"];
+  // A text of 40 tokens with its blank at 17, the start of the span behind it.
+  torch::Tensor positions = torch::zeros({1, 2, 41}, torch::kLong);
+  positions[0][0].copy_(torch::arange(41));
+  positions[0][0][40] = 17;
+  positions[0][1][40] = 1;
+  const Rotations rotations(32, 73, 10'000);
+  torch::Tensor qkv = torch::zeros({1, 41, 3 * 192});
+  qkv[0].slice(1, 2 * 192).view({41, 3, 64}).slice(2, 0, 41).copy_(torch::eye(41).unsqueeze(1));
+  AttentionOptions options{.num_heads = 3, .causal = true};
+  options.rotation = rotations.at(positions, qkv);
+  const torch::Tensor seen = attention(qkv, bias, options)[0][40].view({3, 64});
+  EXPECT_EQ(seen[0].argmax().item<int64_t>(), 16);
+  EXPECT_EQ(seen[1].argmax().item<int64_t>(), 18);
+  EXPECT_GT(seen[0].max().item<double>(), 0.2);
+  EXPECT_LT(seen[2].max().item<double>(), 0.1);
+}
+
+TEST(Transformers, GlmRefusesHeadsThatCannotRotate) {
+  Json section = glm_rotary_contract().section;
+  section.erase("name");
+  section["hidden_size"] = 54;  // heads of 18
+  Reader reader(section, "Model");
+  EXPECT_THROW(glm::read_options(reader), ConfigError);
+  section["position_embedding"] = "sinusoidal";
+  Reader unknown(section, "Model");
+  EXPECT_THROW(glm::read_options(unknown), ConfigError);
 }
 
 // All answers right: the heads' weights and the labels are made for it.

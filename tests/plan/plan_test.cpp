@@ -83,6 +83,22 @@ TEST(Plan, NodesRestartsAndWhatIsDiscarded) {
   }
 }
 
+TEST(Plan, ParameterServersAreTheLastRanks) {
+  Plan plan = example();
+  const std::string before = plan.hash();
+  plan.steps[0].nproc = 4;
+  plan.steps[0].num_servers = 2;
+  const Plan back = plan_of(to_json(plan), "here");
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_EQ(back.steps[0].num_servers, 2);
+  EXPECT_NE(plan_text(plan).find("servers  2 of them, for 2 trainers"), std::string::npos) << plan_text(plan);
+  plan.steps[0].num_servers = 4;
+  expect_refused(plan, "4 parameter servers among 4 processes");
+  plan.steps[0].num_servers = 2;
+  plan.steps[0].nnodes = 2;
+  expect_refused(plan, "on 2 hosts");
+}
+
 TEST(Plan, TheHashSeesEveryChange) {
   const std::string hash = example().hash();
   Plan changed = example();

@@ -21,6 +21,8 @@ struct TrainOptions {
   std::vector<std::string> sets;
   std::map<std::string, std::string> unified;  // texts as typed, by name
   double time_limit_s = 0;
+  std::optional<int> num_servers;
+  std::string num_workers;
   bool dry_run = false;
 };
 
@@ -39,6 +41,7 @@ UnifiedArgs given_arguments(const CLI::App& command, const TrainOptions& options
   for (const auto& [name, text] : options.unified) {
     if (command.count("--" + name) > 0) arguments.set(name, text);
   }
+  if (!options.num_workers.empty()) arguments.set("nproc_per_node", options.num_workers);
   return arguments;
 }
 
@@ -55,6 +58,7 @@ Plan make_plan(const TrainOptions& options, const UnifiedArgs& arguments, const 
   ChainLimits limits;
   if (options.time_limit_s > 0) limits.train_s = options.time_limit_s;
   Plan plan = train_plan(resolved, limits, node_rank);
+  if (options.num_servers) set_servers(plan, resolved, *options.num_servers);
   std::map<std::string, std::string>& env = plan.steps[0].env;
   if (arguments.given("master_addr")) env["MASTER_ADDR"] = *arguments.get("master_addr");
   // On one host the launcher takes any free port; hosts must agree, so there it is the usual one.
@@ -84,6 +88,7 @@ void train(const CLI::App& command, const TrainOptions& options, Context& contex
   const Plan plan = make_plan(options, arguments, resolved);
   std::vector<std::string> shown = {"assay", "train", resolved.key.text()};
   for (const std::string& word : arguments.arguments()) shown.push_back(word);
+  if (options.num_servers) shown.insert(shown.end(), {"--server_num", std::to_string(*options.num_servers)});
   for (const std::string& set : options.sets) shown.insert(shown.end(), {"--set", set});
   std::string text = render_command(arguments.environment(resolved.key), shown);
   text.pop_back();
@@ -110,6 +115,7 @@ void add_train_command(CLI::App& app, Context& context) {
       "  assay train simplenet --batch_size 64 --lr 0.0005 --epoch 2\n"
       "  assay train resnet --set Optimizer.lr.name=cosine --dry-run\n"
       "  assay train gpt --nproc_per_node 4 --set Distributed.mp_degree=2      four processes: two by two\n"
+      "  assay train deepfm --set Distributed.ps.mode=sync --server_num 2 --worker_num 2     parameter servers\n"
       "  assay train gpt --nnode 2 --node_rank 1 --nproc_per_node 2 --master_addr 10.0.0.1   on each of two hosts\n\n"
       "Exit codes of a failed training: 2 config, 10 data, 11 out of memory, 12 non-finite loss, 13 communication,\n"
       "14 timeout, 130 interrupted (assay resume continues), 1 unknown, 128+N killed by signal N.");
@@ -121,9 +127,13 @@ void add_train_command(CLI::App& app, Context& context) {
   command->add_option("--plan", options->plan_file, "YAML file with settings of this plan");
   command->add_option("--set", options->sets, "Change a value: Engine.logging_freq=1 (repeatable)")
       ->allow_extra_args(false);
+  add_unified_arguments(*command, *options);
+  command->add_option("--server_num", options->num_servers, "Parameter servers, with Distributed.ps.mode; default 1")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--worker_num", options->num_workers, "Their trainers: the same as --nproc_per_node")
+      ->excludes("--nproc_per_node");
   command->add_option("--time-limit", options->time_limit_s, "Seconds after which the training is stopped");
   command->add_flag("--dry-run", options->dry_run, "Print the plan, run nothing");
-  add_unified_arguments(*command, *options);
   command->callback([command, options, &context] { train(*command, *options, context); });
 }
 

@@ -62,6 +62,10 @@ class Net final : public Network {
     return names;
   }
   std::vector<std::string> sparse_parameters() const override { return {"linear.weight", "embedding.weight"}; }
+  TensorList sparse_rows(const TensorList& inputs) const override {
+    const torch::Tensor rows = rows_of(inputs);
+    return {rows, rows};
+  }
   // Rows of the tables, and pairs of layers.
   std::vector<WeightSplit> weight_splits() const override {
     std::vector<WeightSplit> splits = {{"linear.weight", 0}, {"embedding.weight", 0}};
@@ -82,10 +86,14 @@ class Net final : public Network {
   bool has_part_of_outputs(size_t layer) const { return layer % 2 == 0 && layer + 1 < layers_.size(); }
   bool has_part_of_inputs(size_t layer) const { return layer % 2 == 1; }
 
-  TensorList embed(const TensorList& inputs) {
+  torch::Tensor rows_of(const TensorList& inputs) const {
     ASSAY_CHECK(inputs.size() == offsets_.size(), fmt::format("{} fields, not {}", offsets_.size(), inputs.size()));
     const torch::Tensor values = torch::stack(inputs, 1);
-    const torch::Tensor rows = values + torch::tensor(offsets_, values.options());  // [B, F]
+    return values + torch::tensor(offsets_, values.options());  // [B, F]
+  }
+
+  TensorList embed(const TensorList& inputs) {
+    const torch::Tensor rows = rows_of(inputs);
     const torch::Tensor first = look_up(weights_, rows).flatten(1).sum(1);
     const torch::Tensor embedded = look_up(embeddings_, rows);  // [B, F, K]
     // The sum over pairs of fields of the products of their embeddings: (e1 + e2 + ...)^2 has each of them twice, and

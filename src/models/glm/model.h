@@ -16,7 +16,7 @@ class Glm final : public LanguageModel {
   torch::Tensor training_loss(const TensorList& stream, const Batch& batch) override;
   EvalStep measure_output(const torch::Tensor& output, const Batch& batch) override;
   // Adds "span_loss", of the tokens of spans without their ends: what a model that only reads from left to right can be
-  // compared with.
+  // compared with; and "first_loss", of the first tokens of spans alone, to which nothing but attention leads.
   MetricValues validation_epoch_end(int64_t epoch, const EvalSums& sums) override;
   std::optional<double> flops_per_sample() const override;
 

@@ -11,11 +11,17 @@
 #include "engine/module.h"
 #include "models/pre_norm_blocks.h"
 #include "models/transformer_options.h"
+#include "nn/rotary.h"
 
 namespace assay::glm {
 
+// How a token's two positions come in: as rows of two learned tables added to it, as published first, or as rotations
+// of a half of each head's width each, as in the later ChatGLM, which makes places relative.
+enum class PositionKind { Learned, Rotary };
+
 // The defaults are GLM base.
 struct Options : TransformerOptions {
+  PositionKind positions = PositionKind::Learned;
   Options() {
     vocab_size = 30592;
     max_position_embeddings = sequence_length = 512;
@@ -39,10 +45,15 @@ class Transformer final : public Network {
   void set_tensor_parallel(const TensorParallel& parallel) override;
 
  private:
+  // Rotary: a third of the heads begin by looking at the token left of a blank, a third at the one right of it. Nothing
+  // else leads from the start of a span to its neighbours, and heads that begin at random take long to find them.
+  void look_beside_blanks();
   PreNormBlocks::Pass pass(const TensorList& inputs) const;
 
   Options options_;
-  torch::Tensor tokens_, positions_, span_positions_;  // embeddings [V, D] and [max_position_embeddings + 1, D]
+  torch::Tensor tokens_;                      // embeddings [V, D]
+  torch::Tensor positions_, span_positions_;  // learned: [max_position_embeddings + 1, D]
+  Rotations rotations_;                       // rotary: of half a head's width
   std::optional<PreNormBlocks> blocks_;
 };
 

@@ -49,6 +49,11 @@ Plan new_plan(const ResolvedCase& resolved, const std::string& what) {
           .steps = {}};
 }
 
+std::string server_mode(const ResolvedCase& resolved) {
+  const Value* value = resolved.config.find("Distributed.ps.mode");
+  return value && value->is_string() ? value->as_string() : "none";
+}
+
 void add_train(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits, int node_rank) {
   add_worker_step(plan, resolved,
                   {.kind = StepKind::Train,
@@ -61,6 +66,7 @@ void add_train(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limi
   step.nnodes = resolved.key.nnodes;
   step.node_rank = node_rank;
   if (step.world_size() > 1) step.max_restarts = max_restarts(resolved);
+  if (server_mode(resolved) != "none") set_servers(plan, resolved, 1);
 }
 
 void add_evaluate_export_infer(Plan& plan, const ResolvedCase& resolved, const ChainLimits& limits) {
@@ -145,6 +151,24 @@ void check_ready(const ResolvedCase& resolved) {
   }
   for (const auto& [name, hash] : resolved.data.sha256) {
     if (!fs::exists(folder / name)) missing(fmt::format("no file {}", (folder / name).string()));
+  }
+}
+
+void set_servers(Plan& plan, const ResolvedCase& resolved, int num_servers) {
+  if (server_mode(resolved) == "none") {
+    throw ConfigError(
+        fmt::format("{} parameter servers: Distributed.ps.mode is none; set it to sync, async or geo", num_servers));
+  }
+  if (resolved.key.nnodes > 1) {
+    throw ConfigError(
+        "Distributed.ps.mode: assay starts parameter servers on one host; on several start every process with the "
+        "variables of docs/parameter-server.md");
+  }
+  for (Step& step : plan.steps) {
+    if (step.kind != StepKind::Train) continue;
+    step.num_servers = num_servers;
+    step.nproc = resolved.key.nproc + num_servers;
+    step.max_restarts = max_restarts(resolved);
   }
 }
 

@@ -18,6 +18,11 @@ Plan train_plan(const ResolvedCase& resolved, const ChainLimits& limits = {}, in
 // train -> evaluate -> export -> infer -> verify
 Plan chain_plan(const ResolvedCase& resolved, const ChainLimits& limits = {});
 
+// How many of a plan's training ranks are parameter servers, beside the trainers of the case key. Plans of a case with
+// Distributed.ps.mode have one without this call. Throws ConfigError when the case wants none, or there are several
+// nodes.
+void set_servers(Plan& plan, const ResolvedCase& resolved, int num_servers);
+
 // Distributed.max_restarts of the case.
 int max_restarts(const ResolvedCase& resolved);
 

@@ -90,3 +90,23 @@ TEST(NativeChain, TheNodeOfRankZeroHasTheWeights) {
   EXPECT_EQ(second.steps[0].first_rank(), 4);
   EXPECT_EQ(train_plan(resolved("gpt")).steps[0].max_restarts, 0) << "one process has nobody to lose";
 }
+
+TEST(NativeChain, ParameterServersComeBesideTheTrainers) {
+  const auto with_mode = [](const std::string& key, const std::string& mode) {
+    return resolve_case(
+        {.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(key), .sets = {Setting("Distributed.ps.mode=" + mode)}});
+  };
+  const ResolvedCase sync = with_mode("deepfm:libtorch:cpu:1:2:1", "sync");
+  Plan plan = train_plan(sync);
+  EXPECT_EQ(plan.steps[0].nproc, 3) << "two trainers, one server";
+  EXPECT_EQ(plan.steps[0].num_servers, 1);
+  EXPECT_EQ(plan.steps[0].max_restarts, 3);
+  set_servers(plan, sync, 4);
+  EXPECT_EQ(plan.steps[0].nproc, 6);
+  EXPECT_EQ(plan.steps[0].num_servers, 4);
+  plan.validate();
+  EXPECT_EQ(train_plan(resolved("deepfm")).steps[0].num_servers, 0);
+  plan = train_plan(resolved("deepfm"));
+  EXPECT_THROW(set_servers(plan, resolved("deepfm"), 2), ConfigError);
+  EXPECT_THROW(train_plan(with_mode("deepfm:libtorch:cpu:2:2:1", "sync")), ConfigError);
+}

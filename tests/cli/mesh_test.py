@@ -1,0 +1,179 @@
+"""Several processes of assay-worker: checkpoints from one mesh to another, precision, evaluation, and a loss that is not finite."""
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import unittest
+
+import parallel_data
+from support import ASSAY
+from worker_support import SOURCE, WORKER, WorkerTest
+import tensor_file
+
+TINY = {"Model.hidden_size": 32, "Model.num_layers": 4, "Model.num_attention_heads": 4, "Model.ffn_hidden_size": 64,
+        "Model.max_position_embeddings": 16, "Model.hidden_dropout_prob": 0, "Model.attention_probs_dropout_prob": 0,
+        "Data.Train.dataset.max_seq_len": 16, "Data.Eval.dataset.max_seq_len": 16, "Engine.logging_freq": 1,
+        "Engine.eval_freq": None, "Engine.num_train_epochs": 1000, "Optimizer.epsilon": 1e-3, "Optimizer.lr.decay_steps": 20,
+        "Optimizer.lr.warmup_rate": None}
+BATCH = 8
+# Name -> processes, keys, replicas.
+MESHES = {
+    "one": (1, {}, 1),
+    "dp2": (2, {}, 2),
+    "tp2": (2, {"Distributed.mp_degree": 2}, 1),
+    "sp2": (2, {"Distributed.mp_degree": 2, "Distributed.sequence_parallel": True}, 1),
+    "pp2": (2, {"Distributed.pp_degree": 2, "Global.micro_batch_size": 2}, 1),
+    "pp2-time": (2, {"Distributed.pp_degree": 2, "Global.micro_batch_size": 2, "Distributed.pp_segments": "time"}, 1),
+    "sharded1": (2, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 1}, 2),
+    "sharded2": (2, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 2}, 2),
+    "sharded3": (2, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 3}, 2),
+    "sharded1xtp2": (4, {"Distributed.sharding.sharding_degree": 2, "Distributed.mp_degree": 2}, 2),
+}
+
+
+def unused_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class MeshTest(WorkerTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-mesh-"))
+        cls.data = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def data_of(self, case):
+        if case not in self.data:
+            assay = lambda *words: subprocess.run([ASSAY, *map(str, words)], check=True, capture_output=True)
+            self.data[case] = parallel_data.prepare(case, assay, self.folder / case)
+        return self.data[case]
+
+    def train(self, name, mesh, code=0, case="gpt", resume=False, **sets):
+        """Trains under a mesh; the folder of its output."""
+        processes, keys, replicas = MESHES[mesh]
+        folder = self.folder / name
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        tiny = TINY if case == "gpt" else {"Model.hidden_sizes": [16, 16, 16], "Model.dropout": 0, "Engine.logging_freq": 1,
+                                           "Engine.eval_freq": None, "Engine.num_train_epochs": 1000}
+        values = {**tiny, "Engine.precision": "float64", "Global.local_batch_size": BATCH // replicas, **keys, **sets}
+        words = [word for key, value in values.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+        made = subprocess.run([WORKER, "config", f"{case}:libtorch::1:{processes}:1", "--home", SOURCE, *self.data_of(case), *words],
+                              check=True, capture_output=True, text=True)
+        (folder / "config.json").write_text(made.stdout)
+        environment = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port()), "ASSAY_THREADS": "1"}
+        ranks = [self.start("train", str(folder / "config.json"), str(folder / "output"),
+                            env={**environment, "RANK": str(rank), "ASSAY_RECORDS": str(folder / f"records{rank}.jsonl")})
+                 for rank in range(processes)]
+        ends = [(process, *process.communicate(timeout=300)) for process in ranks]
+        for process, out, err in ends:
+            self.assertEqual(process.returncode, code, f"{name}: {out[-1000:]}\n{err}")
+        self.said = [err for _, _, err in ends]
+        return folder
+
+    def assert_near(self, one, other, limit):
+        ours, theirs = (tensor_file.load(str(folder / "output/model.safetensors")) for folder in (one, other))
+        self.assertEqual(ours.keys(), theirs.keys())
+        for name, tensor in theirs.items():
+            apart = (ours[name].double() - tensor.double()).abs().max().item()
+            self.assertLessEqual(apart, limit * max(tensor.double().abs().max().item(), 1e-2), name)
+
+    def logged(self, folder):
+        return [r["data"]["train.loss"] for r in self.records(str(folder), "records0.jsonl") if "train.loss" in r.get("data", {})]
+
+
+class Checkpoints(MeshTest):
+    def chain(self, meshes):
+        """Two steps under each mesh, each beginning with the checkpoint of the one before."""
+        begin, steps = None, 0
+        for i, mesh in enumerate(meshes):
+            steps += 2
+            sets = {"Engine.max_steps": steps, "Engine.save_load.save_steps": 2}
+            if begin:
+                sets["Engine.save_load.ckpt_dir"] = str(begin)
+            folder = self.train(f"link{i}", mesh, **sets)
+            begin, = (folder / "output/checkpoints").glob(f"*_step_{steps}")
+        return folder, steps
+
+    def test_from_any_mesh_to_any_other(self):
+        for meshes in (["one", "dp2", "tp2", "pp2", "sharded3", "sharded1xtp2", "one"],
+                       ["sharded2", "pp2-time", "sharded1", "sp2", "sharded3", "dp2"]):
+            last, steps = self.chain(meshes)
+            whole = self.train("whole", "one", **{"Engine.max_steps": steps})
+            self.assert_near(last, whole, 1e-10)
+
+    def test_the_same_mesh_continues_bit_for_bit(self):
+        """With dropout, whose random numbers differ from rank to rank."""
+        dropout = {"Model.hidden_dropout_prob": 0.2, "Model.attention_probs_dropout_prob": 0.2, "Engine.save_load.save_steps": 3,
+                   "Engine.precision": "float32"}
+        for mesh in "dp2", "sp2", "pp2", "sharded3":
+            whole = self.train("whole", mesh, **dropout, **{"Engine.max_steps": 6})
+            part = self.train("part", mesh, **dropout, **{"Engine.max_steps": 6})
+            last, = (part / "output/checkpoints").glob("*_step_6")
+            shutil.rmtree(last)
+            (part / "output/model.safetensors").unlink()
+            self.train("part", mesh, resume=True, **dropout, **{"Engine.max_steps": 6})
+            self.assertIn("RESUMED", (part / "records0.jsonl").read_text())
+            self.assert_near(part, whole, 0)
+
+    def test_pretrained_weights(self):
+        given = str(self.train("given", "one", **{"Engine.max_steps": 2}) / "output/model.safetensors")
+        sets = {"Engine.max_steps": 2, "Engine.save_load.pretrained": given, "Global.seed": 5}
+        self.assert_near(self.train("parts", "sharded1xtp2", **sets), self.train("whole", "one", **sets), 1e-10)
+
+
+class Precision(MeshTest):
+    def test_mixed_precision_under_strategies(self):
+        """Each strategy has the losses that one process has in that precision, as far as it goes."""
+        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O2"):
+            sets = {"Engine.precision": "float32", "Engine.mix_precision.enable": True, "Engine.mix_precision.dtype": dtype,
+                    "Engine.mix_precision.level": level, "Engine.max_steps": 5}
+            whole = self.logged(self.train("whole", "one", **sets))
+            for mesh in "dp2", "tp2", "pp2", "sharded2":
+                with self.subTest(f"{dtype} {level} {mesh}"):
+                    for ours, theirs in zip(self.logged(self.train("part", mesh, **sets)), whole, strict=True):
+                        self.assertAlmostEqual(ours, theirs, delta=1e-2 * theirs)
+
+
+class Ends(MeshTest):
+    def test_evaluations_measure_every_sample_once(self):
+        """The area under a curve needs the scores of all samples; 400 of them do not divide by the batches."""
+        sets = {"case": "deepfm", "Engine.max_steps": 3, "Data.Eval.loader.batch_size": 27}
+        results = {}
+        for mesh in "one", "dp2", "tp2", "pp2", "sharded3":
+            folder = self.train(f"eval-{mesh}", mesh, **sets)
+            results[mesh] = [r["data"] for r in self.records(str(folder), "records0.jsonl") if r["type"] == "result"][0]
+        for mesh, result in results.items():
+            self.assertAlmostEqual(result["final_accuracy"], results["one"]["final_accuracy"], delta=1e-9, msg=mesh)
+            self.assertAlmostEqual(result["final_loss"], results["one"]["final_loss"], delta=1e-9, msg=mesh)
+            self.assertEqual(result["num_samples"], 3 * BATCH)
+
+    def test_a_loss_that_is_not_finite_stops_all_before_the_update(self):
+        for mesh in "dp2", "pp2", "sharded3":
+            self.train("nan", mesh, code=12, **{"Optimizer.lr.learning_rate": 1e30, "Optimizer.grad_clip": None,
+                                                "Engine.max_steps": 8, "Engine.precision": "float32"})
+            for said in self.said:
+                self.assertRegex(said, "the loss is (-?nan|-?inf) at step")
+
+    def test_what_cannot_be_is_refused(self):
+        for mesh, sets, text in (
+                ("tp2", {"Model.num_attention_heads": 1}, "num_attention_heads = 1 does not divide"),
+                ("sharded1", {"Optimizer.name": "LAMB"}, "LAMB"),
+                ("sharded2", {"Optimizer.ema.decay": 0.9}, "Optimizer.ema"),
+                ("pp2", {"Distributed.virtual_pp_degree": 4, "Global.micro_batch_size": 2}, "segments to divide")):
+            with self.subTest(text):
+                self.train("refused", mesh, code=2, **{"Engine.max_steps": 2, **sets})
+                self.assertIn(text, self.said[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
