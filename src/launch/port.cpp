@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -36,12 +38,17 @@ int try_to_listen(int port) {
 }  // namespace
 
 int free_port() {
-  static int last = 0;  // the kernel may offer one again that was given back a moment ago
-  constexpr int kTries = 100;
+  // The kernel may offer one again that was given back a moment ago, and a job asks for several.
+  static std::deque<int> recent;
+  constexpr size_t kRemembered = 64;
+  constexpr int kTries = 200;
   int port = 0;
   for (int i = 0; i < kTries; ++i) {
     port = try_to_listen(0);
-    if (port > 0 && port != last) return last = port;
+    if (port <= 0 || std::find(recent.begin(), recent.end(), port) != recent.end()) continue;
+    recent.push_back(port);
+    if (recent.size() > kRemembered) recent.pop_front();
+    return port;
   }
   throw InfrastructureError(fmt::format("no free TCP port{}", port < 0 ? fmt::format(": {}", ::strerror(-port)) : ""));
 }

@@ -1,6 +1,7 @@
 """Training in several processes: ranks, restarts, and assay verify parallel, which proves every strategy equal to one process."""
 import json
 import os
+import pathlib
 import signal
 import socket
 import time
@@ -92,7 +93,7 @@ class Restart(ParallelTest):
 
     def rank_process(self, run, rank):
         found = [pid for pid in processes_with(f"ASSAY_TREE={run.name}/train/{rank}\0")
-                 if f"\0RANK={rank}\0".encode() in open(f"/proc/{pid}/environ", "rb").read()]
+                 if f"\0RANK={rank}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
         self.assertEqual(len(found), 1, found)
         return found[0]
 

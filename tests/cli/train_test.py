@@ -72,10 +72,6 @@ class Train(CliTest):
         folder = self.damaged_data(truncate)
         self.check_failure(10, "resnet", "--step", "2", "--dataset_path", folder, says=["train-images-idx3-ubyte.gz"])
 
-    def test_two_processes_are_refused_until_they_can_work_together(self):
-        done = self.assay("train", "resnet", "--step", "2", "--nproc_per_node", "2", expect=2)
-        self.assertIn("one process", done.stdout + done.stderr)
-
     def test_a_killed_worker_is_reported_with_its_signal(self):
         process = self.start("train", "resnet")
         deadline = time.time() + 60

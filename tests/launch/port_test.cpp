@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "base/files.h"
 
@@ -28,7 +30,8 @@ TEST(Port, AFreeOneCanBeListenedAtOnce) {
   const int port = free_port();
   EXPECT_GT(port, 1023);
   EXPECT_NO_THROW(check_port_free(port));
-  EXPECT_NE(free_port(), port);
+  std::set<int> ports = {port};
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(ports.insert(free_port()).second) << "a job asks for several";
 }
 
 TEST(Port, AListenerOnAnyAddressTakesIt) {

@@ -90,9 +90,9 @@ class MatrixMaker {
     const auto add = [&](const std::vector<std::string>& texts, const char* source) {
       for (const std::string& text : texts) request.sets.emplace_back(text, source);
     };
-    if (request_.tiny) add(model_.tiny, "--tiny");
     add(common_settings(request_.num_steps), "verify parallel");
     add(model_.no_dropout, "verify parallel");
+    if (request_.tiny) add(model_.tiny, "--tiny");
     request.sets.insert(request.sets.end(), request_.base.sets.begin(), request_.base.sets.end());
     request.sets.insert(request.sets.end(), more.begin(), more.end());
     request.sets.emplace_back("Engine.precision=" + precision, "--precision " + precision);
