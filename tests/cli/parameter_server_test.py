@@ -2,6 +2,7 @@
 servers and trainers that are killed."""
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -11,6 +12,8 @@ import tempfile
 import time
 import unittest
 
+import parallel_data
+from support import CliTest, json_lines, processes_with
 from worker_support import WORKER, WorkerTest, case
 import tensor_file
 
@@ -232,6 +235,57 @@ class ParameterServer(WorkerTest):
         code, text = job.end("trainer")["trainer0"]
         self.assertEqual(code, 2, text)
         self.assertIn("grad_clip", text)
+
+class Launched(CliTest):
+    """The same, started by assay."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = parallel_data.prepare("deepfm", self.assay, self.folder / "data")
+
+    def train(self, *words):
+        sets = ["Distributed.ps.mode=sync", "Distributed.comm.time_limit_s=20", "Global.local_batch_size=16",
+                "Engine.max_steps=600", "Engine.num_train_epochs=1000", "Engine.logging_freq=20", "Engine.eval_freq=10",
+                "Engine.save_load.save_steps=100", "Engine.save_load.save_epoch=-1"]
+        arguments = [word for setting in sets for word in ("--set", setting)]
+        return "train", "deepfm", "--server_num", 2, "--worker_num", 2, *self.data, *arguments, *words
+
+    def weights(self, run):
+        records = json_lines(run / "steps/1-train/records.jsonl")
+        return [record for record in records if record["type"] == "result"][-1]["data"]["hashes"]["weights"]
+
+    def server_pids(self, run):
+        return [pid for pid in processes_with(str(run)) if b"TRAINING_ROLE=PSERVER" in
+                pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
+
+    def test_a_killed_server_is_started_again_and_the_end_is_the_same(self):
+        self.assay(*self.train(), ASSAY_THREADS="1")
+        process = self.start(*self.train(), ASSAY_THREADS="1")
+        deadline = time.monotonic() + 60
+        killed = False
+        while not killed and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+            for run in self.runs()[1:]:
+                saved = list(run.glob("steps/1-train/output/checkpoints/*_step_*"))
+                servers = self.server_pids(run) if saved else []
+                if len(servers) == 2:
+                    os.kill(servers[1], signal.SIGKILL)
+                    killed = True
+        out, err = process.communicate(timeout=200)
+        self.assertTrue(killed, err[-2000:])
+        self.assertEqual(process.returncode, 0, out + err)
+        first, second = self.runs()
+        restarts = [line for line in json_lines(second / "journal.jsonl") if line["event"] == "step_restarted"]
+        self.assertEqual(len(restarts), 1, restarts)
+        self.assertEqual(self.weights(first), self.weights(second))
+        self.assertEqual(self.server_pids(second), [])
+
+    def test_servers_need_a_mode_and_a_plan_shows_them(self):
+        done = self.assay(*self.train("--dry-run"))
+        self.assertIn("servers  2 of them, for 2 trainers", done.stdout + done.stderr)
+        done = self.assay("train", "deepfm", "--server_num", 2, *self.data, expect=2)
+        self.assertIn("Distributed.ps.mode is none", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

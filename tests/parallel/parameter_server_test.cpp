@@ -1,0 +1,223 @@
+// The strategy of trainers, one at a time: several, and whole runs, are in tests/cli/parameter_server_test.py.
+#include "parallel/parameter_server.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "engine/fused_optimizer.h"
+#include "engine/options.h"
+#include "engine/tensor_file.h"
+#include "ps/server.h"
+
+using namespace assay;
+
+namespace {
+
+// A table of ten rows of two, and a dense weight: output = sum over rows read of table[row] . weight.
+class TableNet final : public Network {
+ public:
+  explicit TableNet(bool says_rows) : says_rows_(says_rows) {
+    table_ = register_parameter("table", torch::arange(20, torch::kDouble).view({10, 2}) / 10);
+    weight_ = register_parameter("weight", torch::tensor({0.5, -0.25}, torch::kDouble));
+  }
+  torch::Tensor forward(const TensorList& inputs) override {
+    return torch::embedding(table_, inputs.at(0), -1, false, /*sparse=*/is_training()).matmul(weight_);
+  }
+  std::vector<std::string> sparse_parameters() const override { return {"table"}; }
+  TensorList sparse_rows(const TensorList& inputs) const override {
+    return says_rows_ ? TensorList{inputs.at(0)} : TensorList{};
+  }
+
+ private:
+  bool says_rows_;
+  torch::Tensor table_, weight_;
+};
+
+class TableModule final : public Module {
+ public:
+  explicit TableModule(bool says_rows = true) : says_rows_(says_rows) { init(); }
+  std::shared_ptr<Network> get_model() override { return std::make_shared<TableNet>(says_rows_); }
+  LossFunction get_loss_fn() override {
+    return [](const torch::Tensor& out, const torch::Tensor& label) { return (out - label).square().mean(); };
+  }
+  std::vector<InputSpec> input_spec() const override { return {}; }
+
+ private:
+  bool says_rows_;
+};
+
+class DenseNet final : public Network {
+ public:
+  DenseNet() { register_parameter("weight", torch::ones({2})); }
+};
+
+class DenseModule final : public Module {
+ public:
+  DenseModule() { init(); }
+  std::shared_ptr<Network> get_model() override { return std::make_shared<DenseNet>(); }
+  LossFunction get_loss_fn() override { return {}; }
+  std::vector<InputSpec> input_spec() const override { return {}; }
+};
+
+// One server in a thread, and a trainer of it.
+struct OneServer {
+  explicit OneServer(ps::Mode mode) : server(options_for(mode)), thread([this] { server.run(); }) {
+    strategy = std::make_unique<ParameterServerStrategy>(
+        ServerJobOptions{.mode = mode, .geo_steps = 2, .time_limit_s = 10},
+        ps::ClientOptions{.servers = {{"127.0.0.1", server.port()}}, .mode = mode, .job = "test", .time_limit_s = 10},
+        /*seed=*/1);
+  }
+  ~OneServer() {
+    server.stop("the test ends");
+    thread.join();
+  }
+  static ps::ServerOptions options_for(ps::Mode mode) {
+    ps::ServerOptions options{.endpoint = {"127.0.0.1", 0}, .shard = {}};
+    options.shard.mode = mode;
+    options.shard.job = "test";
+    return options;
+  }
+  ps::Server server;
+  std::thread thread;
+  std::unique_ptr<ParameterServerStrategy> strategy;
+};
+
+EngineOptions adam_options() {
+  EngineOptions options;
+  options.optimizer = {.name = "Adam", .weight_decay = 0.01};
+  return options;
+}
+
+Batch batch_of(const std::vector<int64_t>& rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  return {.tensors = {torch::tensor(rows, torch::kLong), torch::ones({count}, torch::kDouble)}, .num_samples = count};
+}
+
+const std::vector<std::vector<int64_t>> kBatches = {{1, 3, 3}, {0, 9}, {1, 9, 4}};
+
+// As the engine does: micro-batches, gradients, update.
+void train_by(Strategy& strategy, Module& module, Optimizer& optimizer) {
+  double forward_s = 0, backward_s = 0;
+  StepTools tools{.module = module,
+                  .autocast = [] { return std::unique_ptr<AutocastScope>(); },
+                  .backward = [](const torch::Tensor& loss, double share) { (loss * share).backward(); },
+                  .forward_s = forward_s,
+                  .backward_s = backward_s};
+  module.model().train();
+  for (size_t i = 0; i < kBatches.size(); ++i) {
+    strategy.begin_step(static_cast<int64_t>(i) + 1);
+    strategy.run_micro_batches({{batch_of(kBatches[i]), 1}}, tools);
+    strategy.finish_gradients();
+    optimizer.step({.learning_rate = 0.1});
+    strategy.after_update();
+    optimizer.clear_grad();
+  }
+}
+
+NamedTensors trained_alone() {
+  TableModule module;
+  FusedOptimizer optimizer(module.trained_parameters(), adam_options().optimizer);
+  module.model().train();
+  for (const auto& rows : kBatches) {
+    module.training_step(batch_of(rows)).backward();
+    optimizer.step({.learning_rate = 0.1});
+    optimizer.clear_grad();
+  }
+  return state_of(module.model());
+}
+
+void expect_equal(const NamedTensors& found, const NamedTensors& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(found[i].first, wanted[i].first);
+    EXPECT_TRUE(torch::allclose(found[i].second, wanted[i].second, 1e-12, 1e-14)) << wanted[i].first;
+  }
+}
+
+std::string refusal_of(ps::Mode mode, Module& module, const std::function<void(EngineOptions&)>& change) {
+  OneServer job(mode);
+  EngineOptions options = adam_options();
+  change(options);
+  try {
+    job.strategy->prepare(module, options);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(ParameterServer, ServersUpdateAsTheFusedOptimizerDoes) {
+  for (const ps::Mode mode : {ps::Mode::Sync, ps::Mode::Async}) {  // with one trainer they are the same
+    OneServer job(mode);
+    TableModule module;
+    job.strategy->prepare(module, adam_options());
+    const auto optimizer = job.strategy->create_optimizer(adam_options().optimizer);
+    ASSERT_TRUE(optimizer);
+    train_by(*job.strategy, module, *optimizer);
+    EXPECT_EQ(optimizer->num_updates(), 3);
+    expect_equal(job.strategy->whole_weights(module), trained_alone());
+    // Only rows that a batch read are on the server; weight is one piece.
+    const Json tables = job.server.shard().stats().at("tables");
+    EXPECT_EQ(tables.at(0).at("rows"), 5);
+    EXPECT_EQ(tables.at(1).at("rows"), 1);
+    job.strategy->leave();
+  }
+}
+
+TEST(ParameterServer, GeoTrainsAsOneProcessWhenThereIsOneTrainer) {
+  OneServer job(ps::Mode::Geo);
+  TableModule module;
+  job.strategy->prepare(module, adam_options());
+  EXPECT_FALSE(job.strategy->create_optimizer(adam_options().optimizer));
+  FusedOptimizer optimizer(module.trained_parameters(), adam_options().optimizer);
+  train_by(*job.strategy, module, optimizer);
+  job.strategy->finish();
+  expect_equal(job.strategy->whole_weights(module), trained_alone());
+  EXPECT_EQ(job.server.shard().stats().at("tables").at(0).at("rows"), 5);
+  job.strategy->leave();
+}
+
+TEST(ParameterServer, WhatItCannotDoIsRefused) {
+  TableModule module;
+  DenseModule dense;
+  const auto keep = [](EngineOptions&) {};
+  EXPECT_EQ(refusal_of(ps::Mode::Sync, module, keep), "");
+  EXPECT_NE(refusal_of(ps::Mode::Sync, dense, keep).find("sparse parameters"), std::string::npos);
+  const auto refused = [&](const std::function<void(EngineOptions&)>& change, const char* word) {
+    const std::string reason = refusal_of(ps::Mode::Sync, module, change);
+    EXPECT_NE(reason.find(word), std::string::npos) << reason;
+  };
+  refused([](EngineOptions& o) { o.optimizer.name = "LAMB"; }, "Adagrad");
+  refused([](EngineOptions& o) { o.optimizer.clip_norm = 1; }, "grad_clip");
+  refused([](EngineOptions& o) { o.optimizer.ema_decay = 0.9; }, "ema");
+  refused([](EngineOptions& o) { o.precision.low_weights = true; }, "mix_precision");
+  refused([](EngineOptions& o) { o.optimizer.no_decay = {"nothing"}; }, "no_decay");
+}
+
+TEST(ParameterServer, ANetworkMustSayWhichRowsItReads) {
+  OneServer job(ps::Mode::Sync);
+  TableModule module(/*says_rows=*/false);
+  job.strategy->prepare(module, adam_options());
+  const auto optimizer = job.strategy->create_optimizer(adam_options().optimizer);
+  EXPECT_THROW(train_by(*job.strategy, module, *optimizer), ConfigError);
+}
+
+TEST(ParameterServer, TensorsOfTheWriterReachTheOthers) {
+  OneServer job(ps::Mode::Sync);
+  std::string text = "words";
+  job.strategy->broadcast(text);
+  EXPECT_EQ(text, "words");
+  const TensorsByName tensors = {{"a", torch::arange(6).view({2, 3})}, {"empty", torch::empty({0})}};
+  const TensorsByName own = job.strategy->own_weights(tensors);
+  ASSERT_EQ(own.size(), 2u);
+  EXPECT_TRUE(torch::equal(own.at("a"), tensors.at("a")));
+  EXPECT_EQ(job.strategy->sum_over_replicas(2.5), 2.5);
+  const StepAgreement agreed = job.strategy->agree({.loss = 0.5, .stop = true});
+  EXPECT_EQ(agreed.loss, 0.5);
+  EXPECT_TRUE(agreed.stop);
+}
