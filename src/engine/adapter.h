@@ -32,7 +32,7 @@ class Adapter {
   // Which parameters compute in the lower precision. Default: those of two dimensions and more; biases and
   // normalisation stay in float32.
   virtual std::unique_ptr<LowPrecisionWeights> model_to_fp16(Network& network, torch::ScalarType dtype);
-  // Makes the network one of several processes. Default: nothing, there is one.
+  // A vendor's own preparation for several processes. Default: nothing, the strategy has done it.
   virtual void model_to_ddp(Network& /*network*/) {}
   // Adds the gradients of the loss, scaled already, to those that the parameters hold.
   virtual void backward(Module& module, const torch::Tensor& loss) { module.backward(loss); }
