@@ -1,5 +1,5 @@
 // One process of bench/comm under mpirun: MPI_Allreduce of float32, in place. Rank 0 prints one JSON line: bytes ->
-// seconds of the slowest process, the median of the rounds.
+// seconds of the slowest process, the median of all runs.
 #include <mpi.h>
 
 #include <algorithm>
@@ -18,9 +18,8 @@ int main(int argc, char** argv) {
     const long bytes = std::atol(argv[i]);
     std::vector<float> data(static_cast<size_t>(bytes / 4));
     std::vector<double> values;
-    const int repeats = static_cast<int>(std::max(2L, 128L * (1 << 20) / bytes));
+    const int repeats = static_cast<int>(std::clamp(128L * (1 << 20) / bytes, 2L, 200L));
     for (int round = 0; round < rounds; ++round) {
-      double seconds = 0;
       for (int k = -1; k < repeats; ++k) {
         std::fill(data.begin(), data.end(), 1.0f);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -28,9 +27,8 @@ int main(int argc, char** argv) {
         MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         double one = MPI_Wtime() - start;
         MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        if (k >= 0) seconds += one;
+        if (k >= 0) values.push_back(one);
       }
-      values.push_back(seconds / repeats);
     }
     std::sort(values.begin(), values.end());
     if (rank == 0) std::printf("%s\"%ld\": %.9f", i > 2 ? ", " : "", bytes, values[values.size() / 2]);

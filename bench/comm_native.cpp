@@ -1,5 +1,5 @@
 // One process of bench/comm: all_reduce of float32 by each way, and the copy limit, in alternating rounds. Rank 0
-// prints one JSON line: way -> bytes -> seconds, the median of the rounds.
+// prints one JSON line: way -> bytes -> seconds, the median of all runs.
 #include <fmt/format.h>
 #include <gloo/allreduce.h>
 #include <gloo/rendezvous/context.h>
@@ -85,11 +85,10 @@ struct Way {
   std::function<void()> run;
 };
 
-// One round of one way: seconds of the slowest member, mean of some runs.
-double time_way(const Way& way, Communicator& group, int64_t bytes) {
+// The runs of one round of one way: seconds of the slowest member each.
+void time_way(const Way& way, Communicator& group, int64_t bytes, std::vector<double>& seconds) {
   const bool slow = way.name == "gloo" || way.name == "over_gloo";
-  const auto repeats = static_cast<int>(std::max<int64_t>(2, (slow ? 16 : 128) * (int64_t{1} << 20) / bytes));
-  double seconds = 0;
+  const auto repeats = static_cast<int>(std::clamp<int64_t>((slow ? 16 : 128) * (int64_t{1} << 20) / bytes, 2, 200));
   for (int i = -1; i < repeats; ++i) {  // the first one warms up
     std::fill_n(way.data, bytes / 4, 1.0f);
     group.barrier();
@@ -97,9 +96,8 @@ double time_way(const Way& way, Communicator& group, int64_t bytes) {
     way.run();
     double one = watch.seconds();
     group.all_reduce(&one, 1, DType::F64, ReduceOp::Max);
-    if (i >= 0) seconds += one;
+    if (i >= 0) seconds.push_back(one);
   }
-  return seconds / repeats;
 }
 
 std::map<std::string, double> measure(const Setup& setup) {
@@ -126,12 +124,12 @@ std::map<std::string, double> measure(const Setup& setup) {
          gloo::allreduce(call);
        }},
   };
-  std::map<std::string, std::vector<double>> rounds;
+  std::map<std::string, std::vector<double>> runs;
   for (int round = 0; round < setup.rounds; ++round) {
-    for (const Way& way : ways) rounds[way.name].push_back(time_way(way, setup.group, setup.bytes));
+    for (const Way& way : ways) time_way(way, setup.group, setup.bytes, runs[way.name]);
   }
   std::map<std::string, double> medians;
-  for (const auto& [name, values] : rounds) medians[name] = median(values);
+  for (const auto& [name, values] : runs) medians[name] = median(values);
   return medians;
 }
 

@@ -179,6 +179,7 @@ void Coordinator::complete_join() {
   for (const auto& client : clients_) {
     if (options_.interface.empty() && client->rank > 0 && !client->reached_at.empty()) {
       first->member.address = client->reached_at;
+      first->member.interface = interface_of(client->reached_at);
       break;
     }
   }

@@ -136,7 +136,8 @@ NetFabric::Impl::Impl(Control& control, const std::string& address) : control_(c
     attributes.hostname = address;
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
     context_ = std::make_shared<gloo::rendezvous::Context>(options.rank, options.world_size);
-    const double patience_s = std::min(options.time_limit_s, 10.0);
+    // Gloo multiplies this by five while it connects, and our waits do not use it.
+    const double patience_s = std::min(options.time_limit_s, 10.0) / 5;
     context_->setTimeout(std::chrono::milliseconds(static_cast<int64_t>(patience_s * 1000)));
     ControlStore store(control);
     context_->connectFullMesh(store, device);

@@ -119,6 +119,43 @@ ASSAY_KERNEL void combine_plainly(const void* const* inputs, size_t num_inputs, 
   }
 }
 
+// Sums of memory that other cores have written, in place. Reading a line of theirs and writing it later costs two trips
+// to them; asking for it as one's own before reading it costs one.
+// kNum: how many, where it is known in advance; 0 otherwise.
+template <typename T, size_t kNum>
+ASSAY_KERNEL void sum_lines(T* const* memory, size_t num_memory, int64_t count) {
+  typedef T Line __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+  constexpr int64_t kLine = 64 / sizeof(T);
+  constexpr int64_t kAhead = 8 * kLine;
+  const size_t num = kNum > 0 ? kNum : num_memory;
+  int64_t done = 0;
+  for (; done + kLine <= count; done += kLine) {
+    for (size_t i = 0; i < num; ++i) __asm__ volatile("prefetchw %0" : : "m"(memory[i][done + kAhead]));
+    Line sum = *reinterpret_cast<const Line*>(memory[0] + done);
+    for (size_t i = 1; i < num; ++i) sum += *reinterpret_cast<const Line*>(memory[i] + done);
+    for (size_t i = 0; i < num; ++i) *reinterpret_cast<Line*>(memory[i] + done) = sum;
+  }
+  for (; done < count; ++done) {
+    T sum = memory[0][done];
+    for (size_t i = 1; i < num; ++i) sum += memory[i][done];
+    for (size_t i = 0; i < num; ++i) memory[i][done] = sum;
+  }
+}
+
+template <typename T>
+ASSAY_KERNEL void sum_in_place(void* const* memory, size_t num, int64_t count) {
+  T* const* typed = reinterpret_cast<T* const*>(memory);
+  if (num == 2) {
+    T* const two[] = {typed[0], typed[1]};
+    sum_lines<T, 2>(two, 2, count);
+  } else if (num == 4) {
+    T* const four[] = {typed[0], typed[1], typed[2], typed[3]};
+    sum_lines<T, 4>(four, 4, count);
+  } else {
+    sum_lines<T, 0>(typed, num, count);
+  }
+}
+
 // --- 16-bit types: to float32, added there, and back once. Conversions of whole blocks.
 
 ASSAY_KERNEL void widen_bf16(const uint16_t* from, float* to, int64_t count) {
@@ -189,12 +226,14 @@ __attribute__((target("avx2,f16c"))) void narrow_f16_vector(const float* from, u
 
 using CombineLoop = void (*)(const void* const* inputs, size_t num_inputs, void* const* outputs, size_t num_outputs,
                              int64_t count);
+using InPlaceLoop = void (*)(void* const* memory, size_t num, int64_t count);
 using WidenLoop = void (*)(const uint16_t* from, float* to, int64_t count);
 using NarrowLoop = void (*)(const float* from, uint16_t* to, int64_t count);
 
 struct Loops {
   const char* name;
   CombineLoop combine[3][5];  // by operation; double, float, int64, int32, uint8
+  InPlaceLoop in_place[2];    // sums; double, float
   WidenLoop widen[2];         // bf16, f16
   NarrowLoop narrow[2];
 };
@@ -205,6 +244,10 @@ struct Loops {
                                  size_t num_outputs, int64_t count) {                                                \
     combine_plainly<T>(inputs, num_inputs, outputs, num_outputs, count, Op());                                       \
   }                                                                                                                  \
+  template <typename T>                                                                                              \
+  ATTRIBUTE void in_place_##LEVEL(void* const* memory, size_t num, int64_t count) {                                  \
+    sum_in_place<T>(memory, num, count);                                                                             \
+  }                                                                                                                  \
   ATTRIBUTE void widen_bf16_##LEVEL(const uint16_t* from, float* to, int64_t count) { widen_bf16(from, to, count); } \
   ATTRIBUTE void narrow_bf16_##LEVEL(const float* from, uint16_t* to, int64_t count) { narrow_bf16(from, to, count); }
 
@@ -213,12 +256,12 @@ struct Loops {
     combine_##LEVEL<double, OP>, combine_##LEVEL<float, OP>, combine_##LEVEL<int64_t, OP>, \
         combine_##LEVEL<int32_t, OP>, combine_##LEVEL<uint8_t, OP>                         \
   }
-#define ASSAY_TABLE(LEVEL, F16)                                                           \
-  {                                                                                       \
-#LEVEL, {ASSAY_ROW(LEVEL, SumOf), ASSAY_ROW(LEVEL, MinOf), ASSAY_ROW(LEVEL, MaxOf) }, \
-             {widen_bf16_##LEVEL, widen_f16_##F16 }, {                                    \
-      narrow_bf16_##LEVEL, narrow_f16_##F16                                               \
-    }                                                                                     \
+#define ASSAY_TABLE(LEVEL, F16)                                                                                  \
+  {                                                                                                              \
+#LEVEL, {ASSAY_ROW(LEVEL, SumOf), ASSAY_ROW(LEVEL, MinOf), ASSAY_ROW(LEVEL, MaxOf) },                        \
+             {in_place_##LEVEL < double>, in_place_##LEVEL < float> }, {widen_bf16_##LEVEL, widen_f16_##F16 }, { \
+      narrow_bf16_##LEVEL, narrow_f16_##F16                                                                      \
+    }                                                                                                            \
   }
 
 ASSAY_COPY_FOR(plain, )
@@ -277,6 +320,11 @@ const char* combine_level() { return loops().name; }
 
 void combine(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, int64_t count, DType type,
              ReduceOp op) {
+  if (op == ReduceOp::Sum && (type == DType::F32 || type == DType::F64) &&
+      std::equal(inputs.begin(), inputs.end(), outputs.begin(), outputs.end())) {
+    loops().in_place[type == DType::F32](outputs.data(), outputs.size(), count);
+    return;
+  }
   if (partial_type(type) == type) {
     loops().combine[static_cast<int>(op)][place_of(type)](inputs.data(), inputs.size(), outputs.data(), outputs.size(),
                                                           count);

@@ -116,7 +116,7 @@ TEST_F(Hosts, AreFoundAndSaid) {
 }
 
 TEST_F(Hosts, CollectivesOfTwoHostsWithTwoProcessesEach) { expect_all_fine(4, 2, {"collectives"}); }
-TEST_F(Hosts, CollectivesLargerThanARound) { expect_all_fine(4, 2, {"collectives", "1500001"}); }
+TEST_F(Hosts, CollectivesLargerThanARound) { expect_all_fine(4, 2, {"collectives", "1200001"}); }
 TEST_F(Hosts, CollectivesOfUnequalHosts) { expect_all_fine(3, 2, {"collectives", "0", "5", "70001"}); }
 TEST_F(Hosts, CollectivesOfOneProcessAHost) { expect_all_fine(2, 1, {"collectives", "0", "5", "70001"}); }
 

@@ -145,7 +145,12 @@ void check_collectives(World& world, const Arguments& arguments) {
   }
   for (const TypeCase& type : kTypes) {
     for (const int64_t count : counts) {
-      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max}) check_one(*group, count, type, op);
+      // Of the largest only what differs in the way it goes: its size, and half the width.
+      const bool large = count > 100000;
+      if (large && type.type != DType::F32 && type.type != DType::BF16) continue;
+      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max}) {
+        if (!large || op == ReduceOp::Sum) check_one(*group, count, type, op);
+      }
       check_moves(*group, count, type);
     }
   }
