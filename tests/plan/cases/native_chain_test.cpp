@@ -92,11 +92,13 @@ TEST(NativeChain, TheNodeOfRankZeroHasTheWeights) {
 }
 
 TEST(NativeChain, ParameterServersComeBesideTheTrainers) {
-  const auto with_mode = [](const std::string& key, const std::string& mode) {
-    return resolve_case(
-        {.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(key), .sets = {Setting("Distributed.ps.mode=" + mode)}});
+  const auto with_mode = [](int nnodes, const std::string& mode) {
+    CaseKey key = CaseKey::parse("deepfm");
+    key.nnodes = nnodes;
+    key.nproc = 2;
+    return resolve_case({.home = ASSAY_SOURCE_DIR, .key = key, .sets = {Setting("Distributed.ps.mode=" + mode)}});
   };
-  const ResolvedCase sync = with_mode("deepfm:libtorch:cpu:1:2:1", "sync");
+  const ResolvedCase sync = with_mode(1, "sync");
   Plan plan = train_plan(sync);
   EXPECT_EQ(plan.steps[0].nproc, 3) << "two trainers, one server";
   EXPECT_EQ(plan.steps[0].num_servers, 1);
@@ -108,5 +110,5 @@ TEST(NativeChain, ParameterServersComeBesideTheTrainers) {
   EXPECT_EQ(train_plan(resolved("deepfm")).steps[0].num_servers, 0);
   plan = train_plan(resolved("deepfm"));
   EXPECT_THROW(set_servers(plan, resolved("deepfm"), 2), ConfigError);
-  EXPECT_THROW(train_plan(with_mode("deepfm:libtorch:cpu:2:2:1", "sync")), ConfigError);
+  EXPECT_THROW(train_plan(with_mode(2, "sync")), ConfigError);
 }
