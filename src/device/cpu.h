@@ -17,8 +17,8 @@ struct CpuInfo {
 };
 CpuInfo cpu_info();
 
-// Keeps oneDNN from the matrix registers (AMX) of newer processors: its version 2.6 neither asks the kernel for them nor
-// sets them up in all of its products, which ends the process with an illegal instruction. Call before the first
+// Keeps oneDNN from the matrix registers (AMX) of newer processors: its version 2.6 neither asks the kernel for them
+// nor sets them up in all of its products, which ends the process with an illegal instruction. Call before the first
 // product; as often as one likes. Does nothing where there are none.
 void avoid_matrix_registers();
 

@@ -71,10 +71,10 @@ void RecordObserver::on_train_log(const TrainLog& log) {
                  {keys::kTrainForwardTime, log.forward_s},
                  {keys::kTrainBackwardTime, log.backward_s},
                  {keys::kTrainOptimizerTime, log.optimizer_s},
-                 {keys::kTrainCommTime, number_or_null(log.comm_s)},
                  {keys::kTrainComputeTime, log.forward_s + log.backward_s + log.optimizer_s},
                  {keys::kTrainMfu, number_or_null(log.mfu)},
                  {keys::kTrainPeakMemory, count_or_null(log.peak_memory_bytes)}};
+  if (log.comm_s) record.data[keys::kTrainCommTime] = *log.comm_s;
   writer_.write(std::move(record));
 }
 
