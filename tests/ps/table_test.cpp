@@ -128,6 +128,9 @@ TEST(PsTable, ChangesComeOnceAndInPages) {
   rows = table->changed_since(seen, 6);
   EXPECT_EQ(rows.ids, (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(numbers_of(rows.values), (std::vector<double>{2, 4}));
+  const RowBlock gradient = block_of(0, {7}, {1});
+  table->update({&gradient}, {0.5, 1});
+  EXPECT_EQ(table->changed_since(rows.version, 6).ids, std::vector<int64_t>{7});
 }
 
 TEST(PsTable, StateGoesOnInAnotherTable) {
