@@ -40,7 +40,11 @@ def train(model, arguments):
         rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
         data = [torch.cat([tensor[b * batch:(b + 1) * batch].chunk(ranks)[rank] for b in range(batches)]) for tensor in data]
         batch //= ranks
-        network = torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
+        ddp = torch.nn.parallel.DistributedDataParallel
+        # Gloo cannot send masks; they are the same everywhere.
+        ddp._set_params_and_buffers_to_ignore_for_model(
+            network, [name for name, buffer in network.named_buffers() if buffer.dtype == torch.bool])
+        network = ddp(network, gradient_as_bucket_view=True)
     for step in range(arguments.warm_up + arguments.steps):
         if step == arguments.warm_up:
             started = time.perf_counter()
