@@ -7,6 +7,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -15,7 +16,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "base/time.h"
 #include "comm/segment.h"
 #include "comm/world.h"
 
@@ -35,23 +35,35 @@ std::shared_ptr<gloo::Context> gloo_context(const std::string& folder, int rank,
   return context;
 }
 
-// What limits an all_reduce in place: every process reads as many bytes as its data has, from all members' memory, and
-// writes as many, to all members' memory. Here it copies its slice of each member's data to the next member's: the same
-// bytes of the same memory, no sums, and nobody to wait for. In blocks: all members' slices at once, so that what was
-// copied is still in the cache when it is the source.
-void copy_slices(std::byte* all, int rank, int size, int64_t bytes, int64_t block) {
+// What limits an all_reduce: every process reads its slice of each member's data, which that member has just written,
+// and writes it to memory of each member: as many bytes in as its data has, and as many out. No sums, nobody to wait
+// for.
+void copy_slices(std::byte* all, int rank, int size, int64_t bytes) {
   const int64_t slice = bytes / size;
-  for (int64_t at = 0; at < slice; at += block) {
-    const auto part = static_cast<size_t>(std::min(block, slice - at));
-    for (int i = 0; i < size; ++i) {
-      std::memcpy(all + (i + 1) % size * bytes + rank * slice + at, all + i * bytes + rank * slice + at, part);
-    }
+  for (int i = 0; i < size; ++i) {
+    const std::byte* from = all + i * bytes + rank * slice;
+    std::memcpy(all + (size + i) * bytes + rank * slice, from, static_cast<size_t>(slice));
   }
 }
 
-// n times `bytes`, seen by all.
+// The same in place, as an all_reduce in a buffer works: every member's slice moves to the next member, by blocks that
+// stay in the first-level cache.
+void rotate_slices(std::byte* all, int rank, int size, int64_t bytes) {
+  constexpr int64_t kBlock = 4096;
+  std::byte first[kBlock];
+  const int64_t slice = bytes / size;
+  for (int64_t at = 0; at < slice; at += kBlock) {
+    const auto part = static_cast<size_t>(std::min(kBlock, slice - at));
+    std::byte* block = all + rank * slice + at;
+    std::memcpy(first, block, part);
+    for (int i = 0; i + 1 < size; ++i) std::memcpy(block + i * bytes, block + (i + 1) * bytes, part);
+    std::memcpy(block + (size - 1) * bytes, first, part);
+  }
+}
+
+// Memory that all see: `bytes` for each member to copy from, and as much to copy to.
 std::unique_ptr<Segment> memory_of_all(const std::string& name, int rank, int size, int64_t bytes) {
-  const auto total = static_cast<size_t>(bytes * size);
+  const auto total = static_cast<size_t>(2 * bytes * size);
   if (rank != 0) return std::make_unique<Segment>(take_segment(name, [] {}), total);
   FileDescriptor file = Segment::create(total);
   give_segment(name, file.get(), size - 1, [] {});
@@ -85,18 +97,21 @@ struct Way {
   std::function<void()> run;
 };
 
-// The runs of one round of one way: seconds of the slowest member each.
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// The runs of one round of one way: seconds from the first member's beginning to the last one's end. With more members
+// than cores some begin when others have ended.
 void time_way(const Way& way, Communicator& group, int64_t bytes, std::vector<double>& seconds) {
   const bool slow = way.name == "gloo" || way.name == "over_gloo";
   const auto repeats = static_cast<int>(std::clamp<int64_t>((slow ? 16 : 128) * (int64_t{1} << 20) / bytes, 2, 200));
   for (int i = -1; i < repeats; ++i) {  // the first one warms up
     std::fill_n(way.data, bytes / 4, 1.0f);
     group.barrier();
-    const Stopwatch watch;
+    double times[] = {-now(), 0};
     way.run();
-    double one = watch.seconds();
-    group.all_reduce(&one, 1, DType::F64, ReduceOp::Max);
-    if (i >= 0) seconds.push_back(one);
+    times[1] = now();
+    group.all_reduce(times, 2, DType::F64, ReduceOp::Max);
+    if (i >= 0) seconds.push_back(times[1] + times[0]);
   }
 }
 
@@ -110,9 +125,9 @@ std::map<std::string, double> measure(const Setup& setup) {
   auto* shared = static_cast<float*>(buffer->data());
   const std::vector<Way> ways = {
       {"copy", reinterpret_cast<float*>(all->data() + rank * setup.bytes),
-       [&] { copy_slices(all->data(), rank, size, setup.bytes, setup.bytes); }},
-      {"copy_blocks", reinterpret_cast<float*>(all->data() + rank * setup.bytes),
-       [&] { copy_slices(all->data(), rank, size, setup.bytes, 4096); }},
+       [&] { copy_slices(all->data(), rank, size, setup.bytes); }},
+      {"rotate", reinterpret_cast<float*>(all->data() + rank * setup.bytes),
+       [&] { rotate_slices(all->data(), rank, size, setup.bytes); }},
       {"buffer", shared, [&] { setup.group.all_reduce(shared, count, DType::F32); }},
       {"ordinary", ordinary.data(), [&] { setup.group.all_reduce(ordinary.data(), count, DType::F32); }},
       {"over_gloo", ordinary.data(), [&] { setup.over_gloo.all_reduce(ordinary.data(), count, DType::F32); }},

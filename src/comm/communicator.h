@@ -45,7 +45,8 @@ class CommBuffer {
 };
 
 // One group of processes, this one among them. Calls of one process come from one thread at a time. Waiting calls and
-// those with a future keep one order, that in which they were made. A group of one does nothing but copy.
+// those with a future keep one order, that in which they were made. A group of one does nothing but copy. Destroyed
+// with calls in progress, it abandons them: their futures throw.
 class Communicator {
  public:
   virtual ~Communicator() = default;

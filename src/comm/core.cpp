@@ -160,8 +160,10 @@ void CommCore::require_shared_memory() const {
     if (hosts_[static_cast<size_t>(rank)] != hosts_[0]) elsewhere.push_back(rank);
   }
   if (elsewhere.empty()) return;
-  throw CommunicationError(
-      fmt::format("transport shared_memory: {} cannot share memory with rank 0; use auto", ranks_text(elsewhere)));
+  const std::string problem =
+      fmt::format("transport shared_memory: {} cannot share memory with rank 0; use auto", ranks_text(elsewhere));
+  control_->fail(problem);  // others may not know where everybody is yet
+  throw CommunicationError(problem);
 }
 
 // How many members each host has when they stand host by host, the same number on each; 0 when they do not.

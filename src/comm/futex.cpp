@@ -13,8 +13,11 @@ namespace assay {
 
 namespace {
 
-constexpr int kSpins = 2000;            // about 30 us of pauses: longer than a switch to another process and back
-constexpr int kYields = 4;              // a peer that waits for this core comes first
+// A peer that runs at this moment answers within microseconds. One that does not may wait for this very core: it comes
+// first then, and after some rounds of that sleeping is cheaper.
+constexpr int kSpins = 64;
+constexpr int kYieldsSpinning = 32;
+constexpr int kYields = 4;
 constexpr long kSleep_ns = 20'000'000;  // how late a failure of the job is noticed
 
 inline void pause_core() {
@@ -39,7 +42,7 @@ void await_change(SharedWord& word, uint32_t old, bool spin, const Guard& guard)
       pause_core();
     }
   }
-  for (int i = 0; i < kYields; ++i) {
+  for (int i = 0; i < (spin ? kYieldsSpinning : kYields); ++i) {
     if (changed()) return;
     ::sched_yield();
   }
