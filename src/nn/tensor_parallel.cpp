@@ -134,6 +134,10 @@ DType comm_type(torch::ScalarType type) {
   }
 }
 
+bool can_be_sparse(const torch::Tensor& table) {
+  return table.scalar_type() == torch::kFloat || table.scalar_type() == torch::kDouble;
+}
+
 PartRange part_range(int64_t extent, int64_t rank, int64_t size) {
   return {extent * rank / size, extent * (rank + 1) / size};
 }

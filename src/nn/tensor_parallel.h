@@ -15,6 +15,9 @@ namespace assay {
 // The element type of a tensor as communication knows it. Booleans go as bytes.
 DType comm_type(torch::ScalarType type);
 
+// Whether the gradient of a table may be kept as some of its rows: those of lower precisions cannot be added up so.
+bool can_be_sparse(const torch::Tensor& table);
+
 // The rows or columns of an extent that process `rank` of `size` has. Parts differ by one at most.
 struct PartRange {
   int64_t begin = 0;

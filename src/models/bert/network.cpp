@@ -72,8 +72,9 @@ torch::Tensor Encoder::embed(const TensorList& inputs) {
   const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
   // In pre-training the table is the last layer of the language head too, whose dense gradient takes in this sparse
   // one; dense ones would be two passes over all of it.
-  const torch::Tensor embedded = tensor_parallel().embedding(tokens_, options_.vocab_size, inputs.at(0),
-                                                             /*sparse=*/is_training() && !options_.num_classes);
+  const torch::Tensor embedded =
+      tensor_parallel().embedding(tokens_, options_.vocab_size, inputs.at(0),
+                                  /*sparse=*/is_training() && !options_.num_classes && can_be_sparse(tokens_));
   const torch::Tensor sum = embedded + positions_.narrow(0, 0, length) + torch::embedding(types_, inputs.at(1));
   return torch::dropout(layer_norm(sum, embedding_norm_), dropout, dropout > 0);
 }

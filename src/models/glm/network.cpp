@@ -83,8 +83,8 @@ TensorList Transformer::run_segment(int64_t index, const TensorList& stream, con
       length <= options_.max_position_embeddings,
       fmt::format("a sequence of {} tokens; the model has {} positions", length, options_.max_position_embeddings));
   // The table is the last layer too, whose dense gradient takes in this sparse one.
-  const torch::Tensor embedded =
-      tensor_parallel().embedding(tokens_, options_.vocab_size, tokens, /*sparse=*/is_training());
+  const torch::Tensor embedded = tensor_parallel().embedding(tokens_, options_.vocab_size, tokens,
+                                                             /*sparse=*/is_training() && can_be_sparse(tokens_));
   if (options_.positions == PositionKind::Rotary) return blocks_->begin(embedded, pass(inputs));
   const torch::Tensor placed =
       torch::embedding(positions_, positions.select(1, 0)) + torch::embedding(span_positions_, positions.select(1, 1));

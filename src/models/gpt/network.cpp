@@ -42,8 +42,8 @@ TensorList Transformer::run_segment(int64_t index, const TensorList& stream, con
               fmt::format("a sequence of {} tokens; the model has {} positions", length, positions_.size(0)));
   // The table is the last layer too, whose dense gradient takes in this sparse one; dense ones would be two passes over
   // all of it.
-  const torch::Tensor embedded =
-      tensor_parallel().embedding(tokens_, options_.vocab_size, tokens, /*sparse=*/is_training());
+  const torch::Tensor embedded = tensor_parallel().embedding(tokens_, options_.vocab_size, tokens,
+                                                             /*sparse=*/is_training() && can_be_sparse(tokens_));
   return blocks_->begin(embedded + positions_.narrow(0, 0, length), pass());
 }
 

@@ -59,8 +59,9 @@ TensorList Transformer::run_segment(int64_t index, const TensorList& stream, con
               fmt::format("a sequence of {} tokens; the model has {} positions", tokens.size(1),
                           options_.max_position_embeddings));
   // A tied table gets a dense gradient as the last layer, which takes in this sparse one.
-  const torch::Tensor embedded = tensor_parallel().embedding(tokens_, options_.vocab_size, tokens,
-                                                             /*sparse=*/is_training() && options_.tie_word_embeddings);
+  const torch::Tensor embedded =
+      tensor_parallel().embedding(tokens_, options_.vocab_size, tokens,
+                                  /*sparse=*/is_training() && options_.tie_word_embeddings && can_be_sparse(tokens_));
   return {tensor_parallel().split_sequence(dropped(embedded))};
 }
 
