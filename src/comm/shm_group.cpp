@@ -197,7 +197,7 @@ void ShmGroup::publish_call(const Call& call) {
   mine.output = call.output == call.input ? mine.input : place_of(call.output, output_bytes(call, size_));
 }
 
-// All members see the same slots, so all of them end with the same error.
+// All members see the same slots, so all of them find the same.
 void ShmGroup::check_same(const Call& call, Guard& guard) const {
   for (int member = 0; member < size_; ++member) {
     const Slot& other = slot(member);
@@ -206,10 +206,11 @@ void ShmGroup::check_same(const Call& call, Guard& guard) const {
       continue;
     }
     const Activity activity = guard.describe();
-    guard.control().health().fail(fmt::format(
+    const std::string problem = fmt::format(
         "the members of {} disagree: member {} calls {} of {} elements, member {} calls {} of {} elements",
-        activity.group_name, index_, kind_text(call.kind), call.count, member, kind_text(other.kind), other.count));
-    guard.check();
+        activity.group_name, index_, kind_text(call.kind), call.count, member, kind_text(other.kind), other.count);
+    guard.control().fail(problem);
+    throw CommunicationError(call_text(activity) + ": " + problem);
   }
 }
 

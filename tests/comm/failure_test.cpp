@@ -83,16 +83,15 @@ TEST(FailedRank, TellsItsReason) {
 
 TEST(Watchdog, SaysWhoDidNotComeAndWhereTheOthersAre) {
   for (const char* transport : {"shared_memory", "gloo"}) {
-    Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", "1"}});
+    Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", "2"}});
     job.start_all({"stuck"});
     for (const int rank : {0, 1}) {
       const Job::End end = job.end(rank, 10);
       expect_names(end, 2);
-      for (const char* part :
-           {"all_reduce #2 of dp (gradients of step 12) took longer than 1.0 s", "rank 2 did not come",
-            "rank 0 waits in all_reduce #2 of dp (gradients of step 12), 400000 bytes, for",
-            "rank 1 waits in all_reduce #2 of dp (gradients of step 12), 400000 bytes, for",
-            "rank 2 has not come, its last was all_reduce #1 of dp"}) {
+      for (const char* part : {"all_reduce #2 of dp (gradients of step 12) took longer than ", "rank 2 did not come",
+                               "rank 0 waits in all_reduce #2 of dp (gradients of step 12), 400000 bytes, for",
+                               "rank 1 waits in all_reduce #2 of dp (gradients of step 12), 400000 bytes, for",
+                               "rank 2 has not come, its last was all_reduce #1 of dp"}) {
         EXPECT_NE(end.output.find(part), std::string::npos) << part << "\n" << end.output;
       }
     }
@@ -101,7 +100,7 @@ TEST(Watchdog, SaysWhoDidNotComeAndWhereTheOthersAre) {
 }
 
 TEST(Watchdog, NamesASenderThatDoesNotSend) {
-  Job job(2, {{"TIME_LIMIT", "1"}});
+  Job job(2, {{"TIME_LIMIT", "2"}});
   job.start_all({"stuck", "receive"});
   const Job::End end = job.end(0, 10);
   expect_names(end, 1);
@@ -117,7 +116,7 @@ TEST(Disagreement, OfSizesIsAnError) {
     EXPECT_EQ(end.status.code, 13) << end.output;
     EXPECT_NE(end.output.find("disagree"), std::string::npos) << end.output;
   }
-  Job over_gloo(2, {{"TRANSPORT", "gloo"}, {"TIME_LIMIT", "1"}});
+  Job over_gloo(2, {{"TRANSPORT", "gloo"}, {"TIME_LIMIT", "2"}});
   over_gloo.start_all({"disagree"});
   for (const int rank : {0, 1}) {
     const Job::End end = over_gloo.end(rank, 10);
