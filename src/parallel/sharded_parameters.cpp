@@ -31,6 +31,15 @@ ShardedParameters::ShardedParameters(const SyncedParameters& parameters, const G
   for (size_t b = 0; b < shards_.size(); ++b) place_weights(b);
 }
 
+ShardedParameters::~ShardedParameters() {
+  for (Shard& shard : shards_) {
+    try {
+      shard.gather.wait();
+    } catch (const std::exception&) {  // whoever destroys this knows already, or does not care
+    }
+  }
+}
+
 torch::Tensor ShardedParameters::own_part(size_t index, const torch::Tensor& flat) const {
   const int64_t size = buckets()[index].layout.part_size();
   return flat.narrow(0, sharding_.group.rank() * size, size);

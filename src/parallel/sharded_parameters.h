@@ -23,6 +23,7 @@ class ShardedParameters final : public GradientSync {
     bool gathers = true;  // false: a fault on purpose, for tests
   };
   ShardedParameters(const SyncedParameters& parameters, const Groups& groups, const Sharding& sharding);
+  ~ShardedParameters() override;  // waits for weights on their way: they come into this object's memory
 
   ParameterSet trained() const override;
   void begin_step() override;
