@@ -75,7 +75,7 @@ class Ranks(ParallelTest):
 
 class Restart(ParallelTest):
     """A training long enough to be disturbed, with a checkpoint every few steps."""
-    STEPS = 120
+    STEPS = 300
 
     def words(self, *more):
         return self.train_words("--step", self.STEPS, "--nproc_per_node", 2, "--set", "Engine.save_load.save_steps=10", *more)

@@ -193,7 +193,8 @@ class ParameterServer(WorkerTest):
         self.assertIn("trainer 1 was lost", text)
 
     def test_a_stop_saves_and_continues(self):
-        config, whole = self.of_servers("whole")
+        # Far more steps than are made until the signal arrives.
+        config, whole = self.of_servers("whole", **{"Engine.max_steps": 400})
         Job(self, config, whole, 2, 2).succeed()
         stopped = os.path.join(self.folder, "stopped")
         job = Job(self, config, stopped, 2, 2)
