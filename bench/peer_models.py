@@ -19,6 +19,15 @@ from resnet import ResNet as SmallResNet  # noqa: E402
 from resnet50 import ResNet  # noqa: E402
 from simplenet import SimpleNet  # noqa: E402
 
+
+def choose_blas_kernels():
+    """For the processes started from now on: an OpenBLAS older than the processor uses kernels of 2004, and a user who looks
+    for the fastest setting finds this one. Ours does the same by itself (src/device/blas_kernels.h)."""
+    with open("/proc/cpuinfo") as file:
+        if " avx512dq " in file.read():
+            os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+
+
 FASHION = "/usr/share/datasets/fashion-mnist"  # of the package dataset-fashion-mnist
 
 
@@ -46,7 +55,9 @@ class Model:
     channels last may be faster, try both. flops: of forward and backward for one sample, multiply and add counted."""
 
     def __init__(self, make, data, loss, optimizer, batch, image=False, flops=None, steps=200, warm_up=20,
-                 tolerance=2e-3):
+                 tolerance=2e-3, sizes=(None, None, None)):
+        # For bench/scale: how many numbers all parameters are, those that the first and the last segment share, a segment.
+        self.parameters, self.shared, self.segment = sizes
         self.make, self.data, self.loss, self.optimizer = make, data, loss, optimizer
         self.tolerance = tolerance  # relative, of the last loss: sums in another order drift apart step by step
         self.batch, self.image, self.flops, self.steps, self.warm_up = batch, image, flops, steps, warm_up
@@ -168,7 +179,7 @@ MODELS = {
                     tolerance=1e-2),
     "gpt124m": Model(Gpt, text(50257, 1024), language_loss, adamw_no_decay, batch=1, flops=gpt_flops(1024), steps=3, warm_up=1),
     "gpt124m-short": Model(Gpt, text(50257, 256), language_loss, adamw_no_decay, batch=4, flops=gpt_flops(256), steps=5,
-                           warm_up=2),
+                           warm_up=2, sizes=(124439808, 50257 * 768, 7087872)),
     "bert_base": Model(Bert, masked_text(30522, 128), pretraining_loss, adamw_no_decay, batch=8, flops=bert_flops(128, 19),
                        steps=5, warm_up=2),
     # Texts of half the published length, so that a step takes seconds: as GLM's own flops_per_sample counts.

@@ -13,6 +13,7 @@
 #include "bench_models.h"
 #include "data/loader.h"
 #include "device/allocator.h"
+#include "device/blas_kernels.h"
 #include "device/cpu.h"
 #include "device/threads.h"
 #include "engine/engine.h"
@@ -167,5 +168,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 }  // namespace assay
+
+ASSAY_CHOOSE_BLAS_KERNELS
 
 int main(int argc, char** argv) { return assay::run(argc, argv); }

@@ -19,5 +19,6 @@ for section in re.split(r"^## ", text, flags=re.M)[1:]:
         with open(path, "w") as file:
             file.write(block.group(1))
     written.append(named.group(1))
-if written != ["vendors/acme/plugin/acme.cpp", "vendors/acme/simplenet/config_acme1x1x1.yaml"]:
-    sys.exit(f"{page}: expected a section for the plugin and one for the vendor file, found {written}")
+if written != ["vendors/acme/plugin/acme.cpp", "vendors/acme/simplenet/config_acme1x1x1.yaml",
+               "vendors/acme/vendor.yaml", "vendors/acme/environment"]:
+    sys.exit(f"{page}: expected sections for the plugin and the vendor's three files, found {written}")

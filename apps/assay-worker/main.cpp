@@ -14,6 +14,7 @@
 #include "base/version.h"
 #include "commands.h"
 #include "device/allocator.h"
+#include "device/blas_kernels.h"
 #include "device/info.h"
 #include "device/threads.h"
 #include "engine/record_observer.h"
@@ -150,5 +151,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 }  // namespace assay
+
+ASSAY_CHOOSE_BLAS_KERNELS
 
 int main(int argc, char** argv) { return assay::run(argc, argv); }

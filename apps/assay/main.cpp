@@ -17,7 +17,9 @@ constexpr const char* kExamples = R"(Examples:
   assay train resnet --batch_size 64  train one case; --step 20 for a short run
   assay generate last "Fellow citizens" continue a text with the model that was trained last
   assay verify parallel gpt --tiny    every strategy of distributed training against one process
+  assay run campaign.yaml             cases, rounds and hosts; assay ps, assay logs last -f, assay stop last
   assay resume last                   finish a run that was interrupted or killed
+  assay table last                    its results as FlagPerf's table; assay diff A B compares two runs
   assay config resnet                 every effective value, and where it comes from
   assay log show runs/.../records.jsonl
   assay data prepare sotu             fetch a data set; assay data list shows them all
@@ -114,18 +116,31 @@ int run(int argc, char** argv) {
   CLI::App app;
   app.name("assay");
   add_global_options(app, context, options);
+  add_probe_command(app, context);
+  add_slurm_command(app, context);
   add_demo_command(app, context);
   add_train_command(app, context);
   add_generate_command(app, context);
   add_verify_command(app, context);
+  add_run_command(app, context);
+  add_ps_command(app, context);
+  add_logs_command(app, context);
+  add_stop_command(app, context);
   add_resume_command(app, context);
   add_report_command(app, context);
+  add_table_command(app, context);
+  add_history_command(app, context);
+  add_diff_command(app, context);
   add_cases_command(app, context);
   add_config_command(app, context);
+  add_check_command(app, context);
+  add_import_command(app, context);
   add_log_command(app, context);
   add_data_command(app, context);
   add_doctor_command(app, context);
   add_completion_command(app, context);
+  add_supervise_command(app, context);
+  add_relay_command(app, context);
   try {
     if (argc > 1 && std::string_view(argv[1]) == "__complete") {
       settle(context, options);

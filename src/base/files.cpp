@@ -78,13 +78,14 @@ void sync_folder(const fs::path& path) {
   if (folder) ::fsync(folder.get());
 }
 
-void write_file_atomic(const fs::path& path, std::string_view content) {
+void write_file_atomic(const fs::path& path, std::string_view content, Durability durability) {
+  const bool syncs = durability == Durability::PowerCut;
   const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
   try {
     FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file) throw InfrastructureError(fmt::format("{}: cannot create: {}", path.string(), reason()));
     write_all(file.get(), content, path);
-    if (::fsync(file.get()) != 0 && errno != EINVAL) {
+    if (syncs && ::fsync(file.get()) != 0 && errno != EINVAL) {
       throw InfrastructureError(fmt::format("{}: cannot sync: {}", path.string(), reason()));
     }
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
@@ -94,7 +95,7 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
     ::unlink(temporary.c_str());
     throw;
   }
-  sync_folder(path.parent_path());
+  if (syncs) sync_folder(path.parent_path());
 }
 
 void make_folder(const fs::path& path) {

@@ -13,9 +13,12 @@ namespace fs = std::filesystem;
 // Throws DataError "PATH: reason" when the file cannot be read.
 std::string read_file(const fs::path& path);
 
+// What a file survives: a crash of the program only, for what can be made again, or a power cut too.
+enum class Durability { Crash, PowerCut };
+
 // Writes beside the target, syncs, renames: a reader sees the old content or the new, a crash leaves one of them.
 // Throws InfrastructureError.
-void write_file_atomic(const fs::path& path, std::string_view content);
+void write_file_atomic(const fs::path& path, std::string_view content, Durability durability = Durability::PowerCut);
 
 // Creates the folder and its parents; throws InfrastructureError naming what is in the way.
 void make_folder(const fs::path& path);

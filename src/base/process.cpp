@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "base/error.h"
@@ -54,6 +55,7 @@ struct ChildPlan {
   std::vector<char*> argv;
   std::vector<char*> env;
   const char* cwd;  // nullptr: keep
+  int in_fd;
   int out_fd;
   int err_fd;
   int report_fd;
@@ -77,8 +79,8 @@ struct ChildPlan {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != plan.parent) ::_exit(127);
   }
-  const int null_fd = ::open("/dev/null", O_RDONLY);
-  if (null_fd >= 0) ::dup2(null_fd, STDIN_FILENO);
+  const int in_fd = plan.in_fd >= 0 ? plan.in_fd : ::open("/dev/null", O_RDONLY);
+  if (in_fd >= 0 && ::dup2(in_fd, STDIN_FILENO) < 0) fail();
   if (plan.out_fd >= 0 && ::dup2(plan.out_fd, STDOUT_FILENO) < 0) fail();
   if (plan.err_fd >= 0 && ::dup2(plan.err_fd, STDERR_FILENO) < 0) fail();
   if (plan.cwd && ::chdir(plan.cwd) != 0) fail();
@@ -114,6 +116,7 @@ Started fork_and_exec(const ProcessOptions& options, OutputTargets targets) {
   const ChildPlan plan{.argv = pointers(argv),
                        .env = pointers(env),
                        .cwd = cwd.empty() ? nullptr : cwd.c_str(),
+                       .in_fd = options.input_fd,
                        .out_fd = targets.out_fd,
                        .err_fd = targets.err_fd,
                        .report_fd = report[1],
@@ -175,7 +178,9 @@ Process Process::start(const ProcessOptions& options) {
   }
   Process process;
   process.started_ = std::chrono::steady_clock::now();
-  const Started started = fork_and_exec(options, {.out_fd = output.get(), .err_fd = output.get()});
+  const auto target = [&](int given) { return given >= 0 ? given : output.get(); };
+  const Started started =
+      fork_and_exec(options, {.out_fd = target(options.output_fd), .err_fd = target(options.error_fd)});
   process.pid_ = started.pid;
   process.tree_mark_ = started.mark;
   process.pid_fd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, started.pid, 0)));
@@ -270,23 +275,17 @@ CapturedOutput capture(const ProcessOptions& options, std::optional<double> time
   };
   FileDescriptor out = open_output("out");
   FileDescriptor err = open_output("err");
-  const Stopwatch watch;
-  const Started started = fork_and_exec(options, {.out_fd = out.get(), .err_fd = err.get()});
+  ProcessOptions caught = options;
+  caught.output_fd = out.get();
+  caught.error_fd = err.get();
+  Process process = Process::start(caught);
   CapturedOutput result;
-  int raw = 0;
-  rusage usage{};
-  while (true) {
-    const pid_t got = ::wait4(started.pid, &raw, time_limit_s ? WNOHANG : 0, &usage);
-    if (got == started.pid) break;
-    if (time_limit_s && watch.seconds() > *time_limit_s && !result.status.timed_out) {
-      signal_tree(started.mark, started.pid, SIGKILL);
-      result.status.timed_out = true;
-    }
-    if (time_limit_s) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  if (const auto ended = process.wait_for(time_limit_s.value_or(std::numeric_limits<double>::infinity()))) {
+    result.status = *ended;
+  } else {
+    result.status = process.stop(0);
+    result.status.timed_out = true;
   }
-  const bool timed_out = result.status.timed_out;
-  result.status = to_status(raw, usage, watch.seconds());
-  result.status.timed_out = timed_out;
   result.out = read_file(folder.path() / "out");
   result.err = read_file(folder.path() / "err");
   return result;

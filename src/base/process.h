@@ -18,7 +18,10 @@ struct ProcessOptions {
   std::map<std::string, std::string> env = {};  // added to, or replacing, the inherited environment
   std::filesystem::path cwd = {};               // empty: ours
   std::filesystem::path output_file = {};       // standard output and error are appended here; empty: inherited
-  bool die_with_parent = true;                  // SIGKILL when the thread that started it ends, however it ends
+  int input_fd = -1;                            // its standard input; -1: nothing to read
+  int output_fd = -1;                           // instead of output_file, as error_fd; they stay the caller's
+  int error_fd = -1;
+  bool die_with_parent = true;  // SIGKILL when the thread that started it ends, however it ends
   // Marks the whole tree: every process that inherits ASSAY_TREE with this value belongs to it, even one that left the
   // process group. Empty: a fresh unique mark.
   std::string tree_mark = {};
@@ -73,7 +76,7 @@ struct CapturedOutput {
   std::string out;
   std::string err;
 };
-// Runs with nothing on standard input and collects both outputs; for short commands.
+// Runs and collects both outputs; for short commands.
 CapturedOutput capture(const ProcessOptions& options, std::optional<double> time_limit_s = std::nullopt);
 
 // Every live process that carries the mark. Needs no parent relation, so it finds what an earlier, killed run left.

@@ -13,10 +13,14 @@ namespace {
 // A signal handler can reach nothing but globals.
 std::atomic<int> g_signal{0};
 int g_pipe[2] = {-1, -1};
+std::atomic<bool> g_patient{false};
 
 void on_stop(int number) {
   int expected = 0;
-  if (!g_signal.compare_exchange_strong(expected, number)) ::_exit(128 + number);
+  if (!g_signal.compare_exchange_strong(expected, number)) {
+    if (g_patient) return;
+    ::_exit(128 + number);
+  }
   const char byte = 1;
   (void)!::write(g_pipe[1], &byte, 1);
 }
@@ -33,6 +37,7 @@ void catch_stop_signals() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
+void end_in_peace() { g_patient = true; }
 int stop_signal() { return g_signal.load(); }
 int stop_fd() { return g_pipe[0]; }
 

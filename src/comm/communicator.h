@@ -39,9 +39,19 @@ class Pending {
 // copy nothing. Freed with the last reference.
 class CommBuffer {
  public:
-  virtual ~CommBuffer() = default;
+  explicit CommBuffer(int64_t bytes);
+  virtual ~CommBuffer();
+  CommBuffer(const CommBuffer&) = delete;
+  CommBuffer& operator=(const CommBuffer&) = delete;
   virtual void* data() const = 0;
-  virtual int64_t size() const = 0;  // bytes
+  int64_t size() const { return bytes_; }  // bytes
+
+  // Told of every buffer that comes (its bytes) and goes (minus its bytes), in any thread: an allocator of tensors does
+  // not see them otherwise. One for the process.
+  static void set_counter(void (*counter)(int64_t bytes));
+
+ private:
+  const int64_t bytes_;
 };
 
 // One group of processes, this one among them. Calls of one process come from one thread at a time. Waiting calls and

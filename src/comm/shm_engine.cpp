@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <atomic>
 
 #include <cstring>
 #include <vector>
@@ -14,22 +15,22 @@ namespace assay {
 
 namespace {
 
+std::atomic<void (*)(int64_t bytes)> buffer_counter{[](int64_t) {}};
+
 class OrdinaryBuffer : public CommBuffer {
  public:
   explicit OrdinaryBuffer(int64_t bytes)
-      : bytes_(bytes), data_(static_cast<std::byte*>(std::aligned_alloc(4096, rounded(bytes)))) {
+      : CommBuffer(bytes), data_(static_cast<std::byte*>(std::aligned_alloc(4096, rounded(bytes)))) {
     if (!data_) throw OutOfMemoryError(fmt::format("no memory for a buffer of {} bytes", bytes));
     std::memset(data_.get(), 0, rounded(bytes));
   }
   void* data() const override { return data_.get(); }
-  int64_t size() const override { return bytes_; }
 
  private:
   static size_t rounded(int64_t bytes) { return (static_cast<size_t>(bytes) / 4096 + 1) * 4096; }
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }
   };
-  const int64_t bytes_;
   const std::unique_ptr<std::byte, Free> data_;
 };
 
@@ -48,6 +49,10 @@ std::shared_ptr<Segment> shared_segment(const std::string& name, int index, int 
 }
 
 }  // namespace
+
+CommBuffer::CommBuffer(int64_t bytes) : bytes_(bytes) { buffer_counter.load()(bytes_); }
+CommBuffer::~CommBuffer() { buffer_counter.load()(-bytes_); }
+void CommBuffer::set_counter(void (*counter)(int64_t bytes)) { buffer_counter = counter; }
 
 std::shared_ptr<CommBuffer> ordinary_buffer(int64_t bytes) { return std::make_shared<OrdinaryBuffer>(bytes); }
 

@@ -56,18 +56,16 @@ class ShmBuffer : public CommBuffer {
  public:
   ShmBuffer(std::shared_ptr<Segment> segment, std::byte* data, int64_t bytes,
             std::shared_ptr<ShmGroup::Registry> registry, int64_t number)
-      : segment_(std::move(segment)), data_(data), bytes_(bytes), registry_(std::move(registry)), number_(number) {}
+      : CommBuffer(bytes), segment_(std::move(segment)), data_(data), registry_(std::move(registry)), number_(number) {}
   ~ShmBuffer() override {
     const std::lock_guard lock(registry_->mutex);
     registry_->entries.erase(number_);
   }
   void* data() const override { return data_; }
-  int64_t size() const override { return bytes_; }
 
  private:
   const std::shared_ptr<Segment> segment_;
   std::byte* const data_;
-  const int64_t bytes_;
   const std::shared_ptr<ShmGroup::Registry> registry_;
   const int64_t number_;
 };

@@ -60,6 +60,8 @@ struct ResolveRequest {
       {};  // empty: the only vendor that has a file for the key's hardware; no vendor layer without hardware
   Division division = Division::Closed;
   std::optional<fs::path> plan_file = std::nullopt;
+  // What a plan that is part of another file says: a map of the plan's layer, each value with its place in that file.
+  std::optional<Value> plan_values = std::nullopt;
   std::vector<Setting> sets = {};
 };
 

@@ -28,6 +28,8 @@ std::string first_part(const std::string& path) { return path.substr(0, path.fin
 bool needs_quotes(const std::string& text) {
   if (text.empty() || text.find_first_of("\n\"'#:,[]{}&*!|>%@`\\") != std::string::npos) return true;
   if (text.front() == ' ' || text.back() == ' ' || text.front() == '-' || text.front() == '?') return true;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::any_of(text.begin(), text.end(), is_control)) return true;  // no YAML text may have them
   const Value read = parse_yaml(text, "", "");
   return !read.is_string() || read.as_string() != text;
 }

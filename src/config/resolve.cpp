@@ -30,6 +30,11 @@ class Resolver {
     load_case();
     if (const auto file = vendor_file()) add_layer(load(*file, kLayerVendor));
     if (request_.plan_file) add_layer(load(*request_.plan_file, kLayerPlan));
+    if (request_.plan_values) {
+      Value layer = *request_.plan_values;
+      take_names(layer);
+      add_layer(std::move(layer));
+    }
     for (const Setting& setting : request_.sets) {
       Value layer = layer_of(setting, effective_);
       take_names(layer);

@@ -58,6 +58,12 @@ class Cache {
     stats_.in_use_bytes -= static_cast<int64_t>(size);
   }
 
+  void count_foreign(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    stats_.in_use_bytes += bytes;
+    stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.in_use_bytes);
+  }
+
   void release() {
     std::lock_guard lock(mutex_);
     release_locked();
@@ -164,6 +170,7 @@ void install_caching_allocator() {
 
 bool caching_allocator_installed() { return g_installed.load(); }
 AllocatorStats allocator_stats() { return cache().stats(); }
+void count_foreign_memory(int64_t bytes) { cache().count_foreign(bytes); }
 void release_cached_memory() { cache().release(); }
 
 }  // namespace assay

@@ -19,6 +19,8 @@ void install_caching_allocator();
 bool caching_allocator_installed();
 
 AllocatorStats allocator_stats();
+// Memory of tensors that did not come from here, such as buffers shared with other processes: counted as in use.
+void count_foreign_memory(int64_t bytes);
 // Gives every cached block back to the system.
 void release_cached_memory();
 

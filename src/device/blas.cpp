@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "device/cpu.h"
+
 namespace assay {
 
 namespace {
@@ -42,6 +44,11 @@ BlasInfo blas_info() {
     info.problem = "matrix products use " + info.library + ", which is not OpenBLAS: about 40 times slower";
   } else if (info.parallel && *info.parallel != 2) {
     info.problem = "OpenBLAS was built without OpenMP: it does not follow the number of threads";
+  } else if (cpu_info().simd == "avx512" && info.config.find("SkylakeX") == std::string::npos &&
+             info.config.find("Cooperlake") == std::string::npos &&
+             info.config.find("SapphireRapids") == std::string::npos) {
+    info.problem = "OpenBLAS does not use the 512-bit registers of this processor (" + info.config +
+                   "): OPENBLAS_CORETYPE=SkylakeX makes it";
   }
   return info;
 }

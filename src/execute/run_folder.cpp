@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -47,6 +48,13 @@ std::filesystem::path starting_folder(const std::filesystem::path& runs) {
   }
   std::filesystem::permissions(pattern, std::filesystem::perms(0755));
   return pattern;
+}
+
+void copy_into(const std::filesystem::path& here, const std::filesystem::path& there) {
+  make_folder(there.parent_path());
+  std::error_code error;
+  std::filesystem::copy(here, there, std::filesystem::copy_options::recursive, error);
+  if (error) throw InfrastructureError(fmt::format("{}: cannot be copied: {}", here.string(), error.message()));
 }
 
 // Two runs may start in the same second, so a name ends in something random.
@@ -99,15 +107,23 @@ void apply_line(const Json& line, RunState& state) {
   if (event == "run_started") {
     state.started_us = *time;
     state.command = line.at("command").get<std::vector<std::string>>();
+    state.title = line.value("title", "");
+    state.num_steps = line.value("steps", size_t{0});
   } else if (event == "step_started") {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     // An attempt without an end goes on in the next one, and what it used up stays used up.
-    if (!step.running) step.restarts.clear();
+    if (!step.running) {
+      step.restarts.clear();
+      step.retries.clear();
+    }
+    step.places = line.value("places", Json(nullptr));
     step.attempts = line.at("attempt").get<int>();
     step.running = true;
     step.started_us = *time;
   } else if (event == "step_restarted") {
     state.steps[line.at("step").get<std::string>()].restarts.push_back(line.at("reason").get<std::string>());
+  } else if (event == "step_retried") {
+    state.steps[line.at("step").get<std::string>()].retries.push_back(line.at("reason").get<std::string>());
   } else if (event == "step_ended") {
     StepState& step = state.steps[line.at("step").get<std::string>()];
     step.running = false;
@@ -117,6 +133,7 @@ void apply_line(const Json& line, RunState& state) {
     step.exit_code = optional_of<int>(line, "exit_code");
     step.signal = optional_of<int>(line, "signal");
     step.rank = optional_of<int>(line, "rank");
+    step.infrastructure = line.value("infrastructure", false);
     step.max_rss_bytes = optional_of<int64_t>(line, "max_rss_bytes");
   } else if (event == "run_ended") {
     state.ended_us = *time;
@@ -132,6 +149,36 @@ void apply_line(const Json& line, RunState& state) {
 std::string restarts_text(const std::vector<std::string>& reasons) {
   if (reasons.empty()) return "";
   return fmt::format("restarted {} time{}: {}", reasons.size(), reasons.size() == 1 ? "" : "s", join(reasons, "; "));
+}
+
+std::vector<std::filesystem::path> list_runs(const std::filesystem::path& runs) {
+  std::vector<std::filesystem::path> known;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(runs, ignored)) {
+    // A name with a dot is a run that was never ready: its controller was killed while it made the folder.
+    const std::string name = entry.path().filename().string();
+    if (name[0] != '.' && std::filesystem::exists(entry.path() / "plan.json")) known.push_back(entry.path());
+  }
+  std::sort(known.begin(), known.end());
+  return known;
+}
+
+std::optional<int> controller_of(const std::filesystem::path& path) {
+  const FileDescriptor lock(::open((path / "lock").c_str(), O_RDWR | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
+  const auto owner = parse_int(trim(read_file(path / "lock")));
+  return owner ? std::optional<int>(static_cast<int>(*owner)) : std::nullopt;
+}
+
+RunState read_run_state(const std::filesystem::path& path) {
+  const auto file = path / "journal.jsonl";
+  RunState state;
+  try {
+    for (const Json& line : read_journal(file).lines) apply_line(line, state);
+  } catch (const Json::exception&) {
+    throw DataError(fmt::format("{}: a journal line lacks a field", file.string()));
+  }
+  return state;
 }
 
 RunRecord read_run(const std::filesystem::path& path) {
@@ -158,7 +205,8 @@ RunRecord read_run(const std::filesystem::path& path) {
 RunFolder::RunFolder(std::filesystem::path path, Plan plan) : path_(std::move(path)), plan_(std::move(plan)) {}
 
 RunFolder RunFolder::create(const std::filesystem::path& runs, const Plan& plan,
-                            const std::vector<std::string>& command) {
+                            const std::vector<std::string>& command,
+                            const std::map<std::string, std::filesystem::path>& copies) {
   plan.validate();
   const auto starting = starting_folder(runs);
   const std::string id = new_id(plan.title);
@@ -166,8 +214,14 @@ RunFolder RunFolder::create(const std::filesystem::path& runs, const Plan& plan,
   run.lock_ = take_lock(starting);
   write_file_atomic(starting / "environment.json", to_pretty(describe_environment()) + "\n");
   write_file_atomic(starting / "plan.json", to_pretty(to_json(plan)) + "\n");
+  for (const auto& [there, here] : copies) copy_into(here, starting / there);
   run.journal_.emplace(starting / "journal.jsonl", Journal::Sync::EveryLine);
-  run.write({{"event", "run_started"}, {"run", id}, {"plan", plan.hash()}, {"command", command}});
+  run.write({{"event", "run_started"},
+             {"run", id},
+             {"plan", plan.hash()},
+             {"command", command},
+             {"title", plan.title},
+             {"steps", plan.steps.size()}});
   std::error_code error;
   std::filesystem::rename(starting, run.path_, error);
   if (error) throw InfrastructureError(fmt::format("{}: cannot create: {}", run.path_.string(), error.message()));
@@ -196,8 +250,25 @@ void RunFolder::write(Json line) {
   apply_line(line, state_);
 }
 
-void RunFolder::step_started(const Step& step) {
-  write({{"event", "step_started"}, {"step", step.name}, {"attempt", state_.steps[step.name].attempts + 1}});
+std::filesystem::path RunFolder::step_folder(const Step& step) const {
+  const auto index = &step - plan_.steps.data();
+  ASSAY_CHECK(index >= 0 && index < std::ssize(plan_.steps), "a step of another plan");
+  return path_ / fmt::format("steps/{}-{}", index + 1, step.name);
+}
+
+void RunFolder::step_started(const Step& step, const Json& places) {
+  Json line = {{"event", "step_started"}, {"step", step.name}, {"attempt", state_.steps[step.name].attempts + 1}};
+  if (!places.is_null()) line["places"] = places;
+  write(std::move(line));
+}
+
+void RunFolder::step_retried(const Step& step, const std::string& reason) {
+  const StepState& state = state_.steps[step.name];
+  write({{"event", "step_retried"},
+         {"step", step.name},
+         {"attempt", state.attempts},
+         {"retry", state.retries.size() + 1},
+         {"reason", reason}});
 }
 
 void RunFolder::step_restarted(const Step& step, const std::string& reason) {
@@ -210,19 +281,20 @@ void RunFolder::step_restarted(const Step& step, const std::string& reason) {
 }
 
 void RunFolder::step_ended(const Step& step, const StepState& end) {
-  const Json line = {{"event", "step_ended"},
-                     {"step", step.name},
-                     {"attempt", state_.steps[step.name].attempts},
-                     {"outcome", outcome_name(end.outcome.value_or(Outcome::Invalid))},
-                     {"reason", end.reason},
-                     {"seconds", json_or_null(end.seconds)},
-                     {"exit_code", json_or_null(end.exit_code)},
-                     {"signal", json_or_null(end.signal)},
-                     {"rank", json_or_null(end.rank)},
-                     {"restarts", state_.steps[step.name].restarts.size()},
-                     {"max_rss_bytes", json_or_null(end.max_rss_bytes)}};
+  Json line = {{"event", "step_ended"},
+               {"step", step.name},
+               {"attempt", state_.steps[step.name].attempts},
+               {"outcome", outcome_name(end.outcome.value_or(Outcome::Invalid))},
+               {"reason", end.reason},
+               {"seconds", json_or_null(end.seconds)},
+               {"exit_code", json_or_null(end.exit_code)},
+               {"signal", json_or_null(end.signal)},
+               {"rank", json_or_null(end.rank)},
+               {"restarts", state_.steps[step.name].restarts.size()},
+               {"max_rss_bytes", json_or_null(end.max_rss_bytes)}};
+  if (end.infrastructure) line["infrastructure"] = true;
   make_folder(step_folder(step));
-  write_file_atomic(step_folder(step) / "status.json", to_pretty(line) + "\n");
+  write_file_atomic(step_folder(step) / "status.json", to_pretty(line) + "\n", Durability::Crash);
   write(line);
 }
 
@@ -233,13 +305,7 @@ void RunFolder::run_ended(Outcome outcome) { write({{"event", "run_ended"}, {"ou
 std::filesystem::path find_run(const std::filesystem::path& runs, const std::string& name) {
   if (std::filesystem::exists(std::filesystem::path(name) / "plan.json")) return name;
   std::vector<std::string> known;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(runs, ignored)) {
-    const std::string run = entry.path().filename().string();
-    // A name with a dot is a run that was never ready: its controller was killed while it made the folder.
-    if (run[0] != '.' && std::filesystem::exists(entry.path() / "plan.json")) known.push_back(run);
-  }
-  std::sort(known.begin(), known.end());
+  for (const auto& run : list_runs(runs)) known.push_back(run.filename().string());
   if (name == "last" && !known.empty()) return runs / known.back();
   std::vector<std::string> matching;
   for (const std::string& run : known) {

@@ -27,7 +27,12 @@ struct StepState {
   std::optional<double> seconds;
   std::optional<int> exit_code;
   std::optional<int> signal;
-  std::optional<int> rank;  // that decided, where it failed
+  std::optional<int> rank;      // that decided, where it failed
+  bool infrastructure = false;  // not a rank failed but a host, a connection, a port
+  // Of a step on hosts: where its last attempt runs or ran, as host_pool.h writes it; null: nowhere yet.
+  Json places = nullptr;
+  // Why it was begun again, each time, since it last had no end: failures of the infrastructure.
+  std::vector<std::string> retries;
   std::optional<int64_t> max_rss_bytes;
 };
 
@@ -39,13 +44,17 @@ struct RunState {
   std::optional<int64_t> ended_us;
   std::optional<Outcome> outcome;    // set once the run has ended
   std::vector<std::string> command;  // as typed
+  std::string title;
+  size_t num_steps = 0;
   std::map<std::string, StepState> steps;
 };
 
 class RunFolder {
  public:
   // Makes a new folder under `runs` and writes plan, environment and the first journal line. The plan is validated.
-  static RunFolder create(const std::filesystem::path& runs, const Plan& plan, const std::vector<std::string>& command);
+  // `copies`: files and folders that are to lie in it, path there -> here.
+  static RunFolder create(const std::filesystem::path& runs, const Plan& plan, const std::vector<std::string>& command,
+                          const std::map<std::string, std::filesystem::path>& copies = {});
   // Opens an existing one for continuing. Throws DataError (not a run, damaged), InfrastructureError (in use).
   static RunFolder open(const std::filesystem::path& path);
 
@@ -53,11 +62,13 @@ class RunFolder {
   std::string id() const { return path_.filename().string(); }
   const Plan& plan() const { return plan_; }
   const RunState& state() const { return state_; }
-  std::filesystem::path step_folder(const Step& step) const { return path_ / plan_.folder(step.name); }
+  // Of a step of plan(), not of a copy.
+  std::filesystem::path step_folder(const Step& step) const;
   // Everything that a step starts carries this mark, over attempts and controllers.
   std::string tree_mark(const Step& step) const;
 
-  void step_started(const Step& step);
+  void step_started(const Step& step, const Json& places = nullptr);
+  void step_retried(const Step& step, const std::string& reason);
   void step_restarted(const Step& step, const std::string& reason);
   void step_ended(const Step& step, const StepState& end);
   void run_interrupted();
@@ -82,6 +93,12 @@ struct RunRecord {
   RunState state;
 };
 RunRecord read_run(const std::filesystem::path& path);
+// The state alone, from the journal: quick, however large the plan is.
+RunState read_run_state(const std::filesystem::path& path);
+// The controller that works on the run now; nullopt: none.
+std::optional<int> controller_of(const std::filesystem::path& path);
+// Folders of runs, oldest first.
+std::vector<std::filesystem::path> list_runs(const std::filesystem::path& runs);
 
 // A run by its folder, its name under `runs`, an unambiguous beginning of its name, or "last". Throws UsageError.
 std::filesystem::path find_run(const std::filesystem::path& runs, const std::string& name);

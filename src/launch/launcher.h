@@ -12,6 +12,25 @@
 
 namespace assay {
 
+// A machine that ranks run on.
+struct Host {
+  std::string name;          // as people call it; unique in a run
+  std::string address = {};  // where ssh and the other hosts reach it; empty: its name
+  std::string user = {};     // empty: ssh's own choice, as for the rest
+  int port = 0;
+  std::filesystem::path identity_file = {};
+  std::filesystem::path known_hosts = {};
+  std::filesystem::path work_dir = {};  // there; mirrors of run folders lie under it
+  std::filesystem::path program = {};   // assay there; empty: ours, staged
+  const std::string& reached_at() const { return address.empty() ? name : address; }
+};
+
+// One node of a job.
+struct NodePlace {
+  Host host;
+  std::vector<int> devices = {};  // one a rank
+};
+
 struct LaunchRequest {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env = {};
@@ -24,6 +43,21 @@ struct LaunchRequest {
   // servers a free port each, another one at every start.
   int num_servers = 0;
   std::string tree_mark;  // everything started carries it, see ProcessOptions
+
+  // --- for launchers that start all nodes of a job: one place a node; empty: this process starts its own node
+  std::vector<NodePlace> nodes = {};
+  std::string run_id = {};
+  int attempt = 1;                   // an earlier one is never attached to
+  std::string hardware = {};         // of the devices, for their locks: "A100"
+  std::string visible_devices = {};  // the variable that tells a rank its devices: "CUDA_VISIBLE_DEVICES"; empty: none
+  std::string framework = {};        // launch/rank_environment.h
+  double lease_s = 60;               // what is started ends when nobody has cared for so long
+  double monitor_interval_s = 0;     // 0: no monitor
+  std::vector<std::string> monitor_command = {};  // prints figures of the devices: monitor/devices.h
+  bool clear_caches = false;                      // drop the page cache first, where that is allowed
+  double time_limit_s = 0;                        // for a scheduler that must know it; kept by who waits. 0: none
+  std::vector<std::string> collect = {};
+  std::vector<std::filesystem::path> staged = {};  // files and folders to be there, at the same path below the mirror
 };
 
 struct LaunchResult {
@@ -31,8 +65,10 @@ struct LaunchResult {
   int deciding_rank = 0;
   // The rank that decided failed by itself, by a code or by a signal that was not ours.
   bool failed_by_itself = false;
-  std::vector<ExitStatus> ranks;  // of this host
-  int64_t max_rss_bytes = 0;      // the sum over the ranks of each one's largest
+  std::vector<ExitStatus> ranks;  // of this host, or of all nodes in order
+  // Set when not a rank but its surroundings failed: "node2: no connection for 60 s". The status means nothing then.
+  std::string infrastructure = {};
+  int64_t max_rss_bytes = 0;  // the sum over the ranks of each one's largest
 };
 
 // The ranks of one step. Destroying it kills what still runs.
@@ -45,6 +81,8 @@ class RunningStep {
   virtual std::optional<LaunchResult> wait_for(double seconds, int wake_fd) = 0;
   // Asks every rank to end, and ends by force what is left after the grace time.
   virtual LaunchResult stop(double grace_seconds) = 0;
+  // Why nothing runs yet: "queued by Slurm as job 12: Resources"; empty: ranks run, and limits of time count.
+  virtual std::string queued() { return ""; }
 };
 
 class Launcher {
@@ -53,6 +91,9 @@ class Launcher {
   virtual std::string name() const = 0;
   // Throws InfrastructureError when a rank cannot be started; nothing is left running then.
   virtual std::unique_ptr<RunningStep> start(const LaunchRequest& request) = 0;
+  // What a controller that is gone started with the same request and attempt: running, or ended meanwhile. Null: there
+  // is no such thing, and nothing of it is left running.
+  virtual std::unique_ptr<RunningStep> attach(const LaunchRequest& /*request*/) { return nullptr; }
 };
 
 // The file a rank writes its records to: records.jsonl for rank 0, records.rank<r>.jsonl for the others.

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "launch/port.h"
+#include "launch/rank_environment.h"
 #include "ps/role.h"
 
 namespace assay {
@@ -102,16 +103,6 @@ std::vector<std::string> resolved_argv(std::vector<std::string> argv) {
   return argv;
 }
 
-// The port that rank 0 listens at: the one that was asked for, if it is free, or any.
-void settle_port(std::map<std::string, std::string>& env, int node_rank) {
-  const auto given = env.find("MASTER_PORT");
-  if (given == env.end()) {
-    env["MASTER_PORT"] = std::to_string(free_port());
-  } else if (const auto port = parse_int(given->second); port && node_rank == 0) {
-    check_port_free(static_cast<int>(*port));
-  }
-}
-
 }  // namespace
 
 std::string records_file_name(int rank) {
@@ -120,26 +111,18 @@ std::string records_file_name(int rank) {
 
 std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) {
   const int first_rank = request.node_rank * request.nproc;
-  const int world_size = request.nnodes * request.nproc;
   auto step = std::make_unique<LocalStep>(first_rank);
-  std::map<std::string, std::string> env = {{"WORLD_SIZE", std::to_string(world_size)},
-                                            {"NODE_RANK", std::to_string(request.node_rank)},
-                                            {"LOCAL_WORLD_SIZE", std::to_string(request.nproc)},
-                                            {"MASTER_ADDR", "127.0.0.1"}};
-  for (const auto& [name, value] : request.env) env[name] = value;
-  if (world_size > 1) settle_port(env, request.node_rank);
+  const std::map<std::string, std::string> node = node_environment(request);
   ps::LocalJob servers{.num_trainers = request.nproc - request.num_servers, .server_ports = {}};
   for (int i = 0; i < request.num_servers; ++i) servers.server_ports.push_back(free_port());
   for (int local_rank = 0; local_rank < request.nproc; ++local_rank) {
     const int rank = first_rank + local_rank;
     ProcessOptions options{.argv = resolved_argv(request.argv),
-                           .env = env,
+                           .env = rank_environment(request, local_rank, node),
                            .cwd = request.cwd,
                            .output_file = request.folder / fmt::format("rank{}.log", rank),
                            .die_with_parent = true,
                            .tree_mark = request.tree_mark + "/" + std::to_string(rank)};
-    options.env["RANK"] = std::to_string(rank);
-    options.env["LOCAL_RANK"] = std::to_string(local_rank);
     options.env["ASSAY_RECORDS"] = (request.folder / records_file_name(rank)).string();
     if (request.num_servers > 0) {
       for (const auto& [name, value] : ps::role_environment(servers, rank)) options.env[name] = value;

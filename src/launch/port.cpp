@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -40,6 +41,8 @@ int try_to_listen(int port) {
 int free_port() {
   // The kernel may offer one again that was given back a moment ago, and a job asks for several.
   static std::deque<int> recent;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
   constexpr size_t kRemembered = 64;
   constexpr int kTries = 200;
   int port = 0;

@@ -5,7 +5,7 @@
 
 namespace assay {
 
-// A port that nobody listens at, on any address of this host. Not one of the last 64 that it gave; from one thread.
+// A port that nobody listens at, on any address of this host. Not one of the last 64 that it gave.
 int free_port();
 
 // Throws InfrastructureError naming the port when it cannot be listened at now.

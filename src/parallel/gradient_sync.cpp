@@ -94,7 +94,17 @@ void GradientSync::start_in_order() {
     if (bucket.num_ready < static_cast<int64_t>(bucket.ready.size())) return;
     bucket.started = true;
     start(next_to_start_++);
+    if (next_to_start_ >= max_in_flight()) complete_bucket(next_to_start_ - max_in_flight());
   }
+}
+
+void GradientSync::complete_bucket(size_t index) {
+  Bucket& bucket = buckets_[index];
+  if (bucket.completed) return;
+  bucket.pending.wait();
+  bucket.pending = {};
+  complete(index);
+  bucket.completed = true;
 }
 
 // Reduces what has come since the last call; what has not come counts as zeros. Early in a step only if anything came.
@@ -120,9 +130,8 @@ void GradientSync::settle(bool takes_rest) {
   }
   for (size_t b = 0; b < end; ++b) {
     Bucket& bucket = buckets_[b];
-    bucket.pending.wait();
-    bucket.pending = {};
-    complete(b);
+    complete_bucket(b);
+    bucket.completed = false;
     std::fill(bucket.ready.begin(), bucket.ready.end(), false);
     bucket.num_ready = 0;
     bucket.started = false;

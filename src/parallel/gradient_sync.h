@@ -53,6 +53,7 @@ class GradientSync {
     std::vector<bool> used;   // in this step
     int64_t num_ready = 0;
     bool started = false;
+    bool completed = false;
     Pending pending = {};
   };
   std::vector<Bucket>& buckets() { return buckets_; }
@@ -64,10 +65,14 @@ class GradientSync {
   virtual void complete(size_t index) = 0;          // after the pending is done
   virtual void finish_bucket(size_t index) = 0;     // at the end of the step: gives gradients to the optimizer
   virtual void drop_gradient(size_t index, size_t item) = 0;  // nobody used this parameter
+  // How many buckets may be started and not complete: each has memory. A fixed number, not "those that happen to be
+  // done", since every process asks for memory in the same order.
+  virtual size_t max_in_flight() const { return SIZE_MAX; }
 
  private:
   void take(size_t index, size_t item);
   void start_in_order();
+  void complete_bucket(size_t index);
   void settle(bool takes_rest);
   void drop_unused();
   void exchange_sparse(torch::Tensor parameter);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "device/allocator.h"
 #include "engine/adapter.h"
 #include "parallel/exchange.h"
 #include "parallel/pipeline_plan.h"
@@ -45,7 +46,9 @@ std::string parent_of(const std::string& name) { return name.substr(0, name.rfin
 }  // namespace
 
 MeshStrategy::MeshStrategy(const ParallelOptions& options, Services services)
-    : options_(options), services_(std::move(services)), mesh_(services_.world, options) {}
+    : options_(options), services_(std::move(services)), mesh_(services_.world, options) {
+  CommBuffer::set_counter(count_foreign_memory);
+}
 
 MeshStrategy::~MeshStrategy() = default;
 

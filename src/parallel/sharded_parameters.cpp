@@ -95,8 +95,15 @@ ParameterSet ShardedParameters::trained() const {
   return set;
 }
 
+// Of memory that is free the smallest that is large enough, unless it is far too large: a table's would be missing when
+// the table comes.
 std::shared_ptr<CommBuffer> ShardedParameters::borrow(int64_t num_bytes) {
-  const auto fits = std::find_if(free_.begin(), free_.end(), [&](const auto& b) { return b->size() >= num_bytes; });
+  auto fits = free_.end();
+  for (auto at = free_.begin(); at != free_.end(); ++at) {
+    const int64_t size = (*at)->size();
+    if (size < num_bytes || size > 2 * num_bytes) continue;
+    if (fits == free_.end() || size < (*fits)->size()) fits = at;
+  }
   if (fits == free_.end()) return sharding_.group.allocate(num_bytes);
   std::shared_ptr<CommBuffer> buffer = std::move(*fits);
   free_.erase(fits);
@@ -205,6 +212,7 @@ void ShardedParameters::store_weights() {
     shards_[b].own_weights.copy_(own_part(b, shards_[b].weights));
     release(b);
   }
+  free_.clear();  // all weights at once were there: a step needs far less
 }
 
 TensorsByName ShardedParameters::join(const TensorsByName& pieces) const {

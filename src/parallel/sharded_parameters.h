@@ -63,6 +63,7 @@ class ShardedParameters final : public GradientSync {
   void complete(size_t index) override;
   void finish_bucket(size_t index) override;
   void drop_gradient(size_t index, size_t item) override;
+  size_t max_in_flight() const override { return sharding_.stage == 1 ? SIZE_MAX : 2; }
 
   void place_weights(size_t index);
   void wait_for_gather(size_t index);

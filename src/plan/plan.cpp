@@ -41,6 +41,14 @@ Json to_json(const Step& step) {
   }
   if (step.num_servers != 0) out["num_servers"] = step.num_servers;
   if (step.max_restarts != 0) out["max_restarts"] = step.max_restarts;
+  if (step.on_hosts) out["on_hosts"] = true;
+  if (step.retries != 0) out["retries"] = step.retries;
+  if (step.stall_limit_s) out["stall_limit_s"] = *step.stall_limit_s;
+  if (!step.case_key.empty()) out["case"] = step.case_key;
+  if (step.round != 0) out["round"] = step.round;
+  if (!step.framework.empty()) out["framework"] = step.framework;
+  if (!step.collect.empty()) out["collect"] = step.collect;
+  if (!step.patterns.empty()) out["patterns"] = step.patterns;
   out["argv"] = step.argv;
   out["env"] = step.env;
   out["nproc"] = step.nproc;
@@ -64,6 +72,14 @@ Step step_of(const Json& value) {
   step.node_rank = value.value("node_rank", 0);
   step.num_servers = value.value("num_servers", 0);
   step.max_restarts = value.value("max_restarts", 0);
+  step.on_hosts = value.value("on_hosts", false);
+  step.retries = value.value("retries", 0);
+  if (value.contains("stall_limit_s")) step.stall_limit_s = value.at("stall_limit_s").get<double>();
+  step.case_key = value.value("case", "");
+  step.round = value.value("round", 0);
+  step.framework = value.value("framework", "");
+  step.collect = value.value("collect", step.collect);
+  step.patterns = value.value("patterns", step.patterns);
   step.argv = value.at("argv").get<std::vector<std::string>>();
   step.env = value.at("env").get<std::map<std::string, std::string>>();
   step.nproc = value.at("nproc").get<int>();
@@ -105,7 +121,10 @@ void Plan::validate() const {
                           step.num_servers, step.nproc, step.nnodes));
       }
       if (step.max_restarts < 0) wrong(fmt::format("{} restarts", step.max_restarts));
+      if (step.retries < 0) wrong(fmt::format("{} retries", step.retries));
       if (step.time_limit_s && !(*step.time_limit_s > 0)) wrong("its time limit is not above 0 s");
+      if (step.stall_limit_s && !(*step.stall_limit_s > 0)) wrong("its stall limit is not above 0 s");
+      if (step.on_hosts && step.num_servers > 0) wrong("parameter servers are started on one host, not by a campaign");
     }
     for (const auto& [name, content] : step.files) {
       if (!good_file(name)) wrong(fmt::format("file '{}' is outside its folder", name));
@@ -114,6 +133,9 @@ void Plan::validate() const {
       if (!good_file(name) || name.rfind("steps/", 0) != 0) {
         wrong(fmt::format("'{}', which it discards, is not in the folder of a step", name));
       }
+    }
+    for (const std::string& name : step.collect) {
+      if (!good_file(name)) wrong(fmt::format("'{}', which it collects, is outside its folder", name));
     }
     for (const std::string& name : step.outputs) {
       if (!good_file(name)) wrong(fmt::format("output '{}' is outside its folder", name));
@@ -141,7 +163,9 @@ std::string Plan::hash() const { return sha256(to_line(assay::to_json(*this))); 
 Json to_json(const Plan& plan) {
   Json steps = Json::array();
   for (const Step& step : plan.steps) steps.push_back(to_json(step));
-  return {{"schema", kSchema}, {"title", plan.title}, {"case", plan.case_key}, {"steps", steps}};
+  Json out = {{"schema", kSchema}, {"title", plan.title}, {"case", plan.case_key}, {"steps", steps}};
+  if (!plan.campaign.is_null()) out["campaign"] = plan.campaign;
+  return out;
 }
 
 Plan plan_of(const Json& value, const std::string& where) {
@@ -152,6 +176,7 @@ Plan plan_of(const Json& value, const std::string& where) {
     Plan plan;
     plan.title = value.at("title").get<std::string>();
     plan.case_key = value.at("case").get<std::string>();
+    if (value.contains("campaign")) plan.campaign = value.at("campaign");
     for (const Json& step : value.at("steps")) plan.steps.push_back(step_of(step));
     plan.validate();
     return plan;
@@ -172,7 +197,9 @@ std::string plan_text(const Plan& plan) {
     out += fmt::format("\n{}. {} ({})\n", i + 1, step.name, kind_name(step.kind));
     if (!step.needs.empty()) out += fmt::format("   needs    {}\n", join(step.needs, ", "));
     if (!step.argv.empty()) out += fmt::format("   runs     {}\n", shell_line(step.argv));
-    if (step.nnodes > 1) {
+    if (step.on_hosts) {
+      out += fmt::format("   ranks    {} on {} host{}\n", step.nproc, step.nnodes, step.nnodes == 1 ? "" : "s each");
+    } else if (step.nnodes > 1) {
       out += fmt::format("   ranks    {} to {} of {}, on node {} of {}\n", step.first_rank(),
                          step.first_rank() + step.nproc - 1, step.world_size(), step.node_rank, step.nnodes);
     } else if (step.nproc > 1) {
@@ -184,6 +211,9 @@ std::string plan_text(const Plan& plan) {
     if (step.max_restarts > 0) out += fmt::format("   restarts at most {}\n", step.max_restarts);
     for (const auto& [name, variable] : step.env) out += fmt::format("   with     {}={}\n", name, variable);
     if (step.time_limit_s) out += fmt::format("   within   {}\n", duration_text(*step.time_limit_s));
+    if (step.stall_limit_s) out += fmt::format("   silent   at most {}\n", duration_text(*step.stall_limit_s));
+    if (step.retries > 0) out += fmt::format("   retries  at most {}, of infrastructure failures\n", step.retries);
+    if (!step.collect.empty()) out += fmt::format("   collects {}\n", join(step.collect, ", "));
     for (const Json& check : step.checks) out += fmt::format("   checks   {}\n", to_line(check));
     for (const std::string& output : step.outputs) out += fmt::format("   writes   {}\n", output);
     for (const std::string& path : step.discard) out += fmt::format("   discards {}\n", path);

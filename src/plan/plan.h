@@ -29,14 +29,26 @@ struct Step {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
   int nproc = 1;  // ranks on this host
-  // Of a job over several hosts, each of which runs this plan with its own node_rank.
+  // Of a job over several hosts, each of which runs this plan with its own node_rank; with on_hosts all of its nodes
+  // are started by this plan, on hosts that are free then.
   int nnodes = 1;
   int node_rank = 0;
+  bool on_hosts = false;
   // The last so many of the ranks are parameter servers, the others their trainers: launch/launcher.h.
   int num_servers = 0;
   // How often all ranks are started again after one of them was lost: killed, or out of touch with the others.
   int max_restarts = 0;
+  // How often it is begun again after a failure of the infrastructure: a host, a connection, a port.
+  int retries = 0;
   std::optional<double> time_limit_s;
+  std::optional<double> stall_limit_s;  // without a new record or line of a log
+  // Of a campaign: the case this step measures, in which of its rounds, 1 the first.
+  std::string case_key;
+  int round = 0;
+  // Whose variables the ranks get besides the usual ones: "paddle", "mindspore", "pytorch".
+  std::string framework;
+  std::vector<std::string> collect;   // what comes back from far hosts: paths in the step's folder, relative to it
+  std::vector<Json> patterns;         // how records are found in logs: execute/harvest.h
   std::map<std::string, Json> files;  // written into the step's folder before it starts: name -> content
   std::vector<std::string> outputs;   // relative to the step's folder; each must exist afterwards
 
@@ -54,6 +66,8 @@ struct Plan {
   std::string title;
   std::string case_key;  // empty when the plan is not about one case
   std::vector<Step> steps;
+  // Of a campaign: launcher, hosts and whatever else starting its steps needs (plan/campaign/campaign.h); null: none.
+  Json campaign = nullptr;
 
   // Throws DataError naming the step: duplicate or bad names, unknown or later dependencies, a command without
   // arguments.

@@ -7,9 +7,9 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "execute/run_folder.h"
-#include "launch/launcher.h"
 #include "record/keys.h"
 #include "record/stream.h"
+#include "results/collect.h"
 
 namespace assay {
 
@@ -106,21 +106,14 @@ void flatten(const Json& value, const std::string& path, Json& out) {
   }
 }
 
-void add_records(const std::vector<Record>& records, const Step& step, RunView& view, CurveCollector& curves) {
-  std::optional<Json> result;
+void add_records(const std::vector<Record>& records, RunView& view, CurveCollector& curves) {
   for (const Record& record : records) {
     curves.add(record);
-    if (record.type == Record::Type::Result) {
-      result = record.data;
-      (*result)["case"] = record.name;
-      (*result)["step"] = step.name;
-    }
     if (record.type == Record::Type::Environment) {
       for (const auto& [group, values] : record.data.items()) view.environment[group] = values;
     }
     if (record.type == Record::Type::Parameters) flatten(record.data, "", view.parameters);
   }
-  if (result) view.case_results.push_back(*result);
 }
 
 void add_verdicts(const std::filesystem::path& file, RunView& view) {
@@ -141,18 +134,19 @@ RunView build_view(const std::filesystem::path& run_folder) {
   if (std::filesystem::exists(run_folder / "environment.json")) {
     view.environment = read_json_file(run_folder / "environment.json");
   }
+  const Json environment = view.environment;  // before records of workers add to it
   const bool many_trainings = std::count_if(run.plan.steps.begin(), run.plan.steps.end(),
                                             [](const Step& step) { return step.kind == StepKind::Train; }) > 1;
   CurveCollector curves;
   for (size_t i = 0; i < run.plan.steps.size(); ++i) {
     view.steps.push_back(step_view(run, i));
     const auto folder = run_folder / view.steps.back().folder;
-    std::vector<std::vector<Record>> ranks;
     const Step& step = run.plan.steps[i];
-    for (int rank = step.first_rank(); rank < step.first_rank() + step.nproc; ++rank)
-      ranks.push_back(read_records(folder / records_file_name(rank)));
+    std::vector<std::vector<Record>> ranks = step_records(run, step);
+    const Json result = result_object(reported(ranks), step, result_row(run, step, environment, ranks));
+    if (!result.is_null()) view.case_results.push_back(result);
     CurveCollector own;
-    add_records(merge_by_time(std::move(ranks)), step, view, many_trainings ? own : curves);
+    add_records(merge_by_time(std::move(ranks)), view, many_trainings ? own : curves);
     for (Curve& curve : own.curves()) {
       if (curve.name != keys::kTrainLoss) continue;  // of many trainings, what they have in common
       curve.source = step.name;

@@ -5,30 +5,13 @@
 #include "record/keys.h"
 #include "report/escape.h"
 #include "report/figures.h"
+#include "report/markdown_table.h"
 #include "report/matrix.h"
 #include "report/plain_text.h"
 
 namespace assay {
 
 namespace {
-
-std::string row(const std::vector<std::string>& cells) {
-  std::string out = "|";
-  for (const std::string& cell : cells) out += " " + escape_markdown(cell) + " |";
-  return out + "\n";
-}
-
-// Titles that start with '>' stand over columns of figures.
-std::string titles(const std::vector<std::string>& columns) {
-  std::string names = "|";
-  std::string rule = "|";
-  for (const std::string& column : columns) {
-    const bool right = column.starts_with('>');
-    names += " " + column.substr(right ? 1 : 0) + " |";
-    rule += right ? " ---: |" : " --- |";
-  }
-  return names + "\n" + rule + "\n";
-}
 
 std::string plain_number(const Json& result, std::string_view key) {
   const auto value = result_number(result, key);
@@ -47,7 +30,7 @@ std::string matrix_table(const Matrix& matrix) {
     heads.push_back(column);
     for (const char* figure : kMatrixFigures) heads.push_back(fmt::format(">{}", figure));
   }
-  std::string out = "\n## Against one process\n\n" + titles(heads);
+  std::string out = "\n## Against one process\n\n" + markdown_titles(heads);
   for (const std::string& name : matrix.rows) {
     std::vector<std::string> cells = {name};
     for (const std::string& column : matrix.columns) {
@@ -55,7 +38,7 @@ std::string matrix_table(const Matrix& matrix) {
       cells.push_back(matrix_outcome(verdict));
       for (const std::string& figure : matrix_figures(verdict)) cells.push_back(figure);
     }
-    out += row(cells);
+    out += markdown_row(cells);
   }
   for (const MatrixRemark& remark : matrix_remarks(matrix)) {
     out += fmt::format("\n- {}: {}\n", escape_markdown(remark.place), escape_markdown(remark.reason));
@@ -66,22 +49,22 @@ std::string matrix_table(const Matrix& matrix) {
 std::string verdict_table(const RunView& run) {
   if (run.verdicts.empty()) return "";
   if (const Matrix matrix = matrix_of(run); !matrix.empty()) return matrix_table(matrix);
-  std::string out = "\n## Verdicts\n\n" + titles({"verdict", "outcome", "reason"});
+  std::string out = "\n## Verdicts\n\n" + markdown_titles({"verdict", "outcome", "reason"});
   for (const Verdict& verdict : run.verdicts) {
-    out += row({verdict.name, std::string(outcome_name(verdict.outcome)), verdict.reason});
+    out += markdown_row({verdict.name, std::string(outcome_name(verdict.outcome)), verdict.reason});
   }
   return out;
 }
 
 std::string step_table(const RunView& run) {
   if (run.steps.empty()) return "";
-  std::string out = "\n## Steps\n\n" + titles({">#", "step", "outcome", ">time", ">peak memory", "reason"});
+  std::string out = "\n## Steps\n\n" + markdown_titles({">#", "step", "outcome", ">time", ">peak memory", "reason"});
   for (const StepView& step : run.steps) {
     std::string reason = step.reason;
     for (const std::string& note : step_notes(step)) reason += (reason.empty() ? "" : "; ") + note;
     const std::string peak = step.max_rss_bytes ? bytes_text(static_cast<double>(*step.max_rss_bytes)) : kNotMeasured;
-    out += row({std::to_string(step.number), step.name, std::string(outcome_name(step.outcome)),
-                seconds_text(step.seconds), peak, reason});
+    out += markdown_row({std::to_string(step.number), step.name, std::string(outcome_name(step.outcome)),
+                         seconds_text(step.seconds), peak, reason});
   }
   return out;
 }
@@ -105,26 +88,27 @@ std::string environment(const RunView& run) {
   std::string rows;
   for (const auto& [group, entries] : run.environment.items()) {
     if (!entries.is_object()) {
-      rows += row({group, "", value_text(entries)});
+      rows += markdown_row({group, "", value_text(entries)});
       continue;
     }
-    for (const auto& [name, value] : entries.items()) rows += row({group, name, value_text(value)});
+    for (const auto& [name, value] : entries.items()) rows += markdown_row({group, name, value_text(value)});
   }
   if (rows.empty()) return "";
-  return "\n<details><summary>Environment</summary>\n\n" + titles({"group", "name", "value"}) + rows + "\n</details>\n";
+  return "\n<details><summary>Environment</summary>\n\n" + markdown_titles({"group", "name", "value"}) + rows +
+         "\n</details>\n";
 }
 
 }  // namespace
 
 std::string markdown_case_table(const std::vector<Json>& case_results) {
-  std::string out = titles({"config", "precision", "fix_hp", ">e2e_time", ">p_whole", ">p_train", ">p_core", ">acc",
-                            ">mem (used / total)", ">MFU"});
+  std::string out = markdown_titles({"config", "precision", "fix_hp", ">e2e_time", ">p_whole", ">p_train", ">p_core",
+                                     ">acc", ">mem (used / total)", ">MFU"});
   for (size_t i = 0; i < case_results.size(); ++i) {
     const Json& result = case_results[i];
-    out += row({case_name(result, i), result_text(result, "precision"), result_text(result, "fix_hp"),
-                plain_number(result, keys::kE2eTime), result_text(result, keys::kThroughputWhole),
-                result_text(result, keys::kThroughputTrain), result_text(result, keys::kThroughputCore),
-                result_text(result, keys::kFinalAccuracy), memory(result), result_text(result, keys::kMfu)});
+    out += markdown_row({case_name(result, i), result_text(result, "precision"), result_text(result, "fix_hp"),
+                         plain_number(result, keys::kE2eTime), result_text(result, keys::kThroughputWhole),
+                         result_text(result, keys::kThroughputTrain), result_text(result, keys::kThroughputCore),
+                         result_text(result, keys::kFinalAccuracy), memory(result), result_text(result, keys::kMfu)});
   }
   return out;
 }

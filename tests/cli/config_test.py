@@ -4,22 +4,13 @@ import unittest
 
 import support
 
-CASE = """model: tiny
-target: {metric: accuracy, value: 0.9}
-mutable: [Global.local_batch_size]
-config:
-  Global: {local_batch_size: 32}
-  Model: {name: tiny, blocks: [1, 2, 3]}
-  Data: {Train: {dataset: {name: idx_images}}}
-  Optimizer: {name: SGD, lr: {name: constant, learning_rate: 0.1}}
-"""
 KEY = "tiny:libtorch:chip:1:1:1"
 
 
 class ConfigTest(support.CliTest):
     def setUp(self):
         super().setUp()
-        self.write("cases/tiny/case.yaml", CASE)
+        self.write("cases/tiny/case.yaml", support.TINY_CASE)
 
     def write(self, name, text):
         path = self.folder / name

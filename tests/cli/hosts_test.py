@@ -117,7 +117,7 @@ class OverHosts(CliTest):
         return texts
 
     def run_of(self, node):
-        found = [path for path in (self.folder / f"runs{node}").iterdir() if not path.name.startswith(".")]
+        found = [path for path in (self.folder / f"runs{node}").iterdir() if path.is_dir() and not path.name.startswith(".")]
         self.assertEqual(len(found), 1)
         return found[0]
 

@@ -11,6 +11,17 @@ SOURCE = pathlib.Path(os.environ.get("ASSAY_SOURCE", ".")).resolve()
 ASSAY = str(BIN / "assay")
 SLOWER = 20 if os.environ.get("ASSAY_SANITIZE") else 1  # than a release build, for the few limits of time
 
+# A native case that is as small as one can be.
+TINY_CASE = """model: tiny
+target: {metric: accuracy, value: 0.9}
+mutable: [Global.local_batch_size]
+config:
+  Global: {local_batch_size: 32}
+  Model: {name: tiny, blocks: [1, 2, 3]}
+  Data: {Train: {dataset: {name: idx_images}}}
+  Optimizer: {name: SGD, lr: {name: constant, learning_rate: 0.1}}
+"""
+
 
 class CliTest(unittest.TestCase):
     """Each test gets an empty folder, self.folder, in which `assay` runs."""
@@ -48,7 +59,7 @@ class CliTest(unittest.TestCase):
 
     def runs(self):
         folder = self.folder / "runs"
-        return sorted(p for p in folder.iterdir() if not p.name.startswith(".")) if folder.exists() else []
+        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")) if folder.exists() else []
 
 
 def json_lines(path):

@@ -59,6 +59,12 @@ TEST(World, OfOneNeedsNoNetwork) {
   EXPECT_EQ(out[1], 2);
   group->start_barrier().wait();
   EXPECT_EQ(group->allocate(12)->size(), 12);
+  // Buffers are counted, each as it comes and as it goes.
+  static std::vector<int64_t> counted;
+  CommBuffer::set_counter([](int64_t bytes) { counted.push_back(bytes); });
+  group->allocate(1 << 10);
+  CommBuffer::set_counter([](int64_t) {});
+  EXPECT_EQ(counted, (std::vector<int64_t>{1 << 10, -(1 << 10)}));
   EXPECT_THROW(group->send(in, 8, 0, 0), Error);
   world->leave();
 }

@@ -56,6 +56,7 @@ TEST(Listing, ValuesReadBackAsTheyAre) {
     const Value back = parse_yaml("[" + yaml_text(value) + "]", "f", "case");
     EXPECT_TRUE(back.items().at(0).same_as(value)) << yaml_text(value);
   }
+  EXPECT_EQ(yaml_text(Value::string("a\x01")), "\"a\\u0001\"");
   EXPECT_EQ(yaml_text(Value::string("plain")), "plain");
   EXPECT_EQ(yaml_text(Value::of({1, "x", "2", nullptr})), "[1, x, \"2\", null]");
 }

@@ -70,6 +70,11 @@ TEST(Allocator, ReusesAndCountsMemory) {
   EXPECT_EQ(allocator_stats().in_use_bytes, before.in_use_bytes);
   EXPECT_GE(allocator_stats().peak_bytes, 4'000'000);
   EXPECT_EQ(at::empty({1000, 1000}).data_ptr(), first);
+  const int64_t peak = allocator_stats().peak_bytes;
+  count_foreign_memory(peak + 1);
+  EXPECT_EQ(allocator_stats().peak_bytes, before.in_use_bytes + peak + 1);
+  count_foreign_memory(-(peak + 1));
+  EXPECT_EQ(allocator_stats().in_use_bytes, before.in_use_bytes);
   release_cached_memory();
   EXPECT_EQ(allocator_stats().cached_bytes, 0);
 }

@@ -487,3 +487,180 @@ TEST_F(ExecutorTest, RunsAreFoundByNameBeginningAndLast) {
   EXPECT_THROW(find_run(runs, "nothing"), UsageError);
   EXPECT_THROW(find_run(runs, ""), UsageError);
 }
+
+namespace {
+
+// Steps that last as long as the test says, on hosts that do not exist.
+class ScriptedLauncher : public Launcher {
+ public:
+  struct Script {
+    double seconds = 0;
+    int code = 0;
+    std::vector<std::string> failures = {};  // of the infrastructure, one an attempt
+  };
+  std::map<std::string, Script> scripts;  // by the name of the step's folder
+  int at_work = 0, most_at_work = 0;
+  std::vector<std::string> started, attached;
+  bool is_left_running = false;
+
+  std::string name() const override { return "scripted"; }
+  std::unique_ptr<RunningStep> start(const LaunchRequest& request) override {
+    const std::lock_guard lock(mutex_);
+    started.push_back(request.folder.filename().string());
+    Script& script = scripts[started.back()];
+    if (!script.failures.empty()) {
+      const std::string reason = script.failures.front();
+      script.failures.erase(script.failures.begin());
+      if (reason != "later") throw InfrastructureError(reason);
+      return std::make_unique<Running>(*this, script, "host1: no connection for 60 s");
+    }
+    return std::make_unique<Running>(*this, script, "");
+  }
+  std::unique_ptr<RunningStep> attach(const LaunchRequest& request) override {
+    if (!is_left_running) return nullptr;
+    attached.push_back(request.folder.filename().string());
+    return std::make_unique<Running>(*this, scripts[attached.back()], "");
+  }
+
+ private:
+  class Running : public RunningStep {
+   public:
+    Running(ScriptedLauncher& launcher, const Script& script, std::string failure)
+        : launcher_(launcher), script_(script), failure_(std::move(failure)) {
+      launcher_.most_at_work = std::max(launcher_.most_at_work, ++launcher_.at_work);
+    }
+    ~Running() override { --launcher_.at_work; }
+    std::optional<LaunchResult> wait_for(double seconds, int) override {
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, 0.005)));
+      if (watch_.seconds() < script_.seconds) return std::nullopt;
+      return result(script_.code);
+    }
+    LaunchResult stop(double) override { return result(143); }
+
+   private:
+    LaunchResult result(int code) const {
+      LaunchResult out;
+      out.status.code = code;
+      out.infrastructure = failure_;
+      return out;
+    }
+    ScriptedLauncher& launcher_;
+    Script script_;
+    std::string failure_;
+    Stopwatch watch_;
+  };
+  std::mutex mutex_;
+};
+
+class CampaignExecutorTest : public ExecutorTest {
+ protected:
+  static Step on_hosts(const std::string& name, int nnodes = 1) {
+    Step step = command(name, "true");
+    step.on_hosts = true;
+    step.nnodes = nnodes;
+    return step;
+  }
+  Outcome run_on(RunFolder& folder, int num_hosts, ExecuteOptions options = {}) {
+    std::vector<HostPool::Entry> entries;
+    for (int i = 1; i <= num_hosts; ++i) entries.push_back({.host = {.name = fmt::format("host{}", i)}, .slots = 1});
+    HostPool pool(entries);
+    options.hosts = &pool;
+    Console console(Console::Level::Quiet);
+    return execute(folder, launcher_, console, options);
+  }
+  ScriptedLauncher launcher_;
+};
+
+}  // namespace
+
+TEST_F(CampaignExecutorTest, StepsRunBesideEachOtherAsFarAsHostsGo) {
+  std::vector<Step> steps;
+  for (int i = 0; i < 6; ++i) {
+    steps.push_back(on_hosts(fmt::format("s{}", i)));
+    launcher_.scripts[fmt::format("{}-s{}", i + 1, i)].seconds = 0.1;
+  }
+  steps.push_back(on_hosts("both", 2));
+  RunFolder folder = create(steps);
+  EXPECT_EQ(run_on(folder, 2, {.concurrency = 4}), Outcome::Pass);
+  EXPECT_EQ(launcher_.most_at_work, 2);
+  EXPECT_EQ(folder.state().steps.at("both").places,
+            Json::parse(R"([{"host": "host1", "devices": [0]}, {"host": "host2", "devices": [0]}])"));
+}
+
+TEST_F(CampaignExecutorTest, OnlyTheInfrastructureIsTriedAgain) {
+  Step flaky = on_hosts("flaky");
+  flaky.retries = 2;
+  Step broken = on_hosts("broken");
+  broken.retries = 2;
+  launcher_.scripts["1-flaky"].failures = {"host1: connection refused", "later"};
+  launcher_.scripts["2-broken"].code = 3;
+  RunFolder folder = create({flaky, broken});
+  EXPECT_EQ(run_on(folder, 1), Outcome::Error);
+  const auto& steps = folder.state().steps;
+  EXPECT_EQ(steps.at("flaky").outcome, Outcome::Pass);
+  EXPECT_EQ(steps.at("flaky").attempts, 3);
+  EXPECT_EQ(steps.at("flaky").retries.size(), 2u);
+  EXPECT_EQ(steps.at("broken").attempts, 1);
+  EXPECT_FALSE(steps.at("broken").infrastructure);
+}
+
+TEST_F(CampaignExecutorTest, AHostThatStaysAwayIsAFailureOfTheInfrastructure) {
+  launcher_.scripts["1-lost"].failures = {"later"};
+  RunFolder folder = create({on_hosts("lost")});
+  EXPECT_EQ(run_on(folder, 1), Outcome::Error);
+  EXPECT_TRUE(folder.state().steps.at("lost").infrastructure);
+  EXPECT_EQ(folder.state().steps.at("lost").reason, "host1: no connection for 60 s");
+  EXPECT_TRUE(read_run(folder.path()).state.steps.at("lost").infrastructure);
+}
+
+TEST_F(CampaignExecutorTest, SilenceIsNotWaitedForForever) {
+  Step silent = on_hosts("silent");
+  silent.stall_limit_s = 0.2;
+  launcher_.scripts["1-silent"].seconds = 100;
+  RunFolder folder = create({silent});
+  EXPECT_EQ(run_on(folder, 1), Outcome::Error);
+  EXPECT_EQ(folder.state().steps.at("silent").reason, "stopped: no line and no record for 0.20 s");
+}
+
+TEST_F(CampaignExecutorTest, HostsThatNeverSufficeAreTold) {
+  Step judge;
+  judge.name = "judge";
+  judge.kind = StepKind::Verify;
+  judge.needs = {"large"};
+  judge.checks = {{{"type", "loss_falls"}, {"records", "none"}}};
+  RunFolder folder = create({on_hosts("large", 3), judge, on_hosts("small")});
+  EXPECT_EQ(run_on(folder, 2), Outcome::Error);
+  EXPECT_EQ(folder.state().steps.at("large").reason, "needs 1 devices on each of 3 hosts, and there are not so many");
+  EXPECT_EQ(folder.state().steps.at("judge").outcome, Outcome::Skipped);
+  EXPECT_EQ(folder.state().steps.at("small").outcome, Outcome::Pass);
+}
+
+TEST_F(CampaignExecutorTest, TooManyFailuresEndTheCampaign) {
+  std::vector<Step> steps;
+  for (int i = 0; i < 4; ++i) {
+    steps.push_back(on_hosts(fmt::format("s{}", i)));
+    launcher_.scripts[fmt::format("{}-s{}", i + 1, i)].code = 1;
+  }
+  RunFolder folder = create(steps);
+  EXPECT_EQ(run_on(folder, 1, {.max_failures = 2}), Outcome::Error);
+  EXPECT_EQ(launcher_.started.size(), 2u);
+  EXPECT_EQ(folder.state().steps.at("s3").reason, "2 steps before it did not pass");
+}
+
+TEST_F(CampaignExecutorTest, WhatAnEarlierControllerBeganIsTakenOver) {
+  RunFolder folder = create({on_hosts("one"), on_hosts("two")});
+  folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
+  launcher_.is_left_running = true;
+  EXPECT_EQ(run_on(folder, 1), Outcome::Pass);
+  EXPECT_EQ(launcher_.attached, std::vector<std::string>{"1-one"});
+  EXPECT_EQ(launcher_.started, std::vector<std::string>{"2-two"});
+  EXPECT_EQ(folder.state().steps.at("one").attempts, 1);
+}
+
+TEST_F(CampaignExecutorTest, WhatItCannotTakeOverBeginsAgain) {
+  RunFolder folder = create({on_hosts("one")});
+  folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
+  EXPECT_EQ(run_on(folder, 1), Outcome::Pass);
+  EXPECT_EQ(launcher_.started, std::vector<std::string>{"1-one"});
+  EXPECT_EQ(folder.state().steps.at("one").attempts, 2);
+}

@@ -7,6 +7,7 @@
 #include "config/case.h"
 #include "context.h"
 #include "prepare/catalogue.h"
+#include "results/store.h"
 
 namespace assay {
 
@@ -40,7 +41,14 @@ std::vector<std::string> folders_with(const std::filesystem::path& folder, const
 
 std::vector<std::string> positional_values(const std::string& command, const Context& context) {
   if (command == "train" || command == "config" || command == "parallel") return list_cases(context.home);
-  if (command == "resume" || command == "report" || command == "generate") {
+  if (command == "history") {
+    std::error_code ignored;
+    // Asking must not make the file.
+    if (!std::filesystem::exists(context.runs / kStoreFile, ignored)) return {};
+    return ResultStore(context.runs).cases();
+  }
+  if (command == "resume" || command == "report" || command == "generate" || command == "table" || command == "diff" ||
+      command == "logs" || command == "stop") {
     auto runs = folders_with(context.runs, "plan.json");
     runs.push_back("last");
     return runs;
@@ -50,6 +58,7 @@ std::vector<std::string> positional_values(const std::string& command, const Con
     for (const DataSet& set : data_sets()) names.push_back(set.name);
     return names;
   }
+  if (command == "vendor") return list_vendors(context.home);
   if (command == "completion") return {"bash", "zsh", "fish"};
   return {};
 }
@@ -72,7 +81,7 @@ std::set<std::string> candidates(const CLI::App& app, const Context& context, st
     }
   } else {
     for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
-      all.push_back(sub->get_name());
+      if (!sub->get_group().empty()) all.push_back(sub->get_name());  // the hidden ones are not for people
     }
     for (std::string& value : positional_values(at->get_name(), context)) all.push_back(std::move(value));
   }

@@ -255,7 +255,9 @@ void loop_until_loss(World& world, const Arguments& arguments) {
   const int size = world.size();
   const int64_t count = 200000;
   std::shared_ptr<CommBuffer> buffer;
-  std::vector<float> memory = filled(count * size, 1), memory_out = memory;
+  // A send in progress reads its memory until the job is over, also when something else fails first.
+  static std::vector<float> memory, memory_out;
+  memory_out = memory = filled(count * size, 1);
   float* data = memory.data();
   if (arguments.size() > 2) {
     buffer = group->allocate(count * size * 4);

@@ -1,0 +1,365 @@
+#include "execute/step_task.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/signals.h"
+#include "base/text.h"
+#include "config/case_key.h"
+#include "execute/harvest.h"
+#include "launch/job.h"
+#include "monitor/disturbance.h"
+#include "record/keys.h"
+#include "record/stream.h"
+#include "verify/checks.h"
+
+namespace assay {
+
+namespace {
+
+constexpr double kRetryPauseSeconds = 2;  // a host that has just gone is seldom back at once
+
+std::filesystem::path log_path(const std::filesystem::path& folder, int rank) {
+  return folder / fmt::format("rank{}.log", rank);
+}
+
+// Logs and records of the step, all ranks.
+int64_t bytes_said(const std::filesystem::path& folder) {
+  int64_t total = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("rank") && !name.starts_with("records")) continue;
+    const auto size = entry.file_size(ignored);
+    if (!ignored) total += static_cast<int64_t>(size);
+  }
+  return total;
+}
+
+int num_ranks_here(const Step& step) { return step.on_hosts ? step.world_size() : step.nproc; }
+
+}  // namespace
+
+Voices::Voices(const Step& step, std::filesystem::path folder) : folder_(std::move(folder)) {
+  for (int rank = step.first_rank(); rank < step.first_rank() + num_ranks_here(step); ++rank) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(log_path(folder_, rank), none);
+    log_sizes_[rank] = none ? 0 : size;
+    num_records_[rank] = read_records(folder_ / records_file_name(rank)).size();
+  }
+}
+
+std::string Voices::last_words(int rank) const {
+  if (!num_records_.contains(rank)) return "";
+  const std::vector<Record> records = read_records(folder_ / records_file_name(rank));
+  for (size_t i = records.size(); i > num_records_.at(rank); --i) {
+    const Record& record = records[i - 1];
+    if (record.type != Record::Type::Event || record.name != keys::kFailure) continue;
+    if (record.data.contains("message") && record.data["message"].is_string()) {
+      return record.data["message"].get<std::string>();
+    }
+  }
+  std::string said;
+  for (const std::string& line : tail_lines(log_path(folder_, rank), 20, log_sizes_.at(rank))) {
+    if (line.rfind("error: ", 0) == 0) said = valid_utf8(line.substr(7));
+  }
+  return said;
+}
+
+LaunchRequest launch_request(const RunFolder& run, const Step& step, const std::vector<NodePlace>& places,
+                             const SiteOptions& site) {
+  LaunchRequest request{.argv = step.argv,
+                        .env = step.env,
+                        .cwd = run.path(),
+                        .folder = run.step_folder(step),
+                        .nproc = step.nproc,
+                        .nnodes = step.nnodes,
+                        .node_rank = step.node_rank,
+                        .num_servers = step.num_servers,
+                        .tree_mark = run.tree_mark(step)};
+  if (!step.on_hosts) return request;
+  request.nodes = places;
+  request.run_id = run.id();
+  request.attempt = run.state().steps.at(step.name).attempts;
+  request.hardware = step.case_key.empty() ? "host" : CaseKey::parse(step.case_key).hardware;
+  request.visible_devices = site.visible_devices;
+  request.framework = step.framework;
+  request.lease_s = site.lease_s;
+  request.monitor_interval_s = step.case_key.empty() ? 0 : site.monitor_interval_s;
+  request.time_limit_s = step.time_limit_s.value_or(0);
+  request.monitor_command = site.monitor_command;
+  request.clear_caches = !step.case_key.empty() && site.clear_caches;
+  request.collect = step.collect;
+  // Relative to the run folder: code of other frameworks, which the plan's words name.
+  for (const std::string& word : step.argv) {
+    if (!word.starts_with("code/")) continue;
+    request.staged.emplace_back(word.substr(0, word.find('/', 5)));
+  }
+  return request;
+}
+
+StepTask::StepTask(const Services& services, const Step& step, std::vector<NodePlace> places, bool attach)
+    : services_(services), step_(step), folder_(services.run.step_folder(step)), places_(std::move(places)) {
+  make_folder(folder_);
+  if (attach) {
+    try {
+      running_ = services_.launcher.attach(request());
+    } catch (const InfrastructureError& error) {
+      services_.console.warn(fmt::format("{}: what runs of it cannot be reached: {}", step_.name, error.what()));
+    }
+    if (running_) {
+      services_.console.info(fmt::format("{} was begun before; going on with it", step_.name));
+      voices_.emplace(step_, folder_);
+      progress_.emplace(step_, folder_, services_.console);
+      return;
+    }
+  }
+  const auto before = services_.run.state().steps.find(step_.name);
+  const bool was_begun = before != services_.run.state().steps.end() && before->second.attempts > 0;
+  if (was_begun && !step_.on_hosts) kill_leftovers();
+  services_.run.step_started(step_, step_.on_hosts ? to_json(places_) : Json(nullptr));
+  if (step_.kind == StepKind::Verify) {
+    early_end_ = verify();
+    return;
+  }
+  prepare();
+  launch();
+}
+
+// An earlier controller that was killed may have left processes; two writers in one folder would ruin it.
+void StepTask::kill_leftovers() {
+  size_t count = 0;
+  for (int rank = step_.first_rank(); rank < step_.first_rank() + step_.nproc; ++rank) {
+    count += kill_tree(fmt::format("{}/{}", services_.run.tree_mark(step_), rank));
+  }
+  if (count > 0) {
+    services_.console.warn(fmt::format("{}: stopped {} processes that an earlier attempt left", step_.name, count));
+  }
+}
+
+void StepTask::prepare() {
+  for (const auto& [name, content] : step_.files) {
+    make_folder((folder_ / name).parent_path());
+    write_file_atomic(folder_ / name, to_pretty(content) + "\n");
+  }
+  Json command = {{"argv", step_.argv},
+                  {"env", step_.env},
+                  {"nproc", step_.nproc},
+                  {"nnodes", step_.nnodes},
+                  {"num_servers", step_.num_servers},
+                  {"node_rank", step_.node_rank}};
+  if (step_.on_hosts) command["places"] = to_json(places_);
+  write_file_atomic(folder_ / "command.json", to_pretty(command) + "\n", Durability::Crash);  // the plan has it too
+}
+
+void StepTask::launch() {
+  voices_.emplace(step_, folder_);
+  progress_.emplace(step_, folder_, services_.console);
+  since_news_ = Stopwatch();
+  bytes_ = -1;
+  if (step_.on_hosts) {
+    starting_ = std::async(std::launch::async,
+                           [&launcher = services_.launcher, request = request()] { return launcher.start(request); });
+    return;
+  }
+  // A process of this host dies with the thread that started it, so that is this one.
+  try {
+    running_ = services_.launcher.start(request());
+  } catch (const InfrastructureError& error) {
+    early_end_ = failed(error.what());
+  }
+}
+
+std::optional<StepState> StepTask::wait_for_start(double seconds) {
+  if (starting_.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) return std::nullopt;
+  try {
+    running_ = starting_.get();
+    return std::nullopt;
+  } catch (const InfrastructureError& error) {
+    return failed(error.what());
+  }
+}
+
+std::optional<StepState> StepTask::poll(double seconds, bool shows_progress) {
+  if (early_end_) return std::exchange(early_end_, std::nullopt);
+  if (pause_) {
+    if (pause_->seconds() < kRetryPauseSeconds) return std::nullopt;
+    pause_.reset();
+    services_.run.step_started(step_, to_json(places_));
+    launch();
+    return std::nullopt;
+  }
+  if (starting_.valid()) return wait_for_start(seconds);
+  return poll_running(seconds, shows_progress);
+}
+
+std::optional<StepState> StepTask::poll_running(double seconds, bool shows_progress) {
+  auto result = running_->wait_for(seconds, stop_fd());
+  if (shows_progress) progress_->update();
+  if (result) {
+    // A step that ended because Ctrl-C reached it too is interrupted, not failed.
+    if (stop_signal() != 0 && !result->status.ok()) throw InterruptedError(step_.name);
+    return ended(std::move(*result));
+  }
+  if (stop_signal() != 0) return std::nullopt;
+  const double grace = services_.options.stop_grace_seconds;
+  if (!running_->queued().empty()) {  // limits are for what runs
+    watch_ = Stopwatch();
+    since_news_ = Stopwatch();
+    return std::nullopt;
+  }
+  if (step_.time_limit_s && watch_.seconds() > *step_.time_limit_s) {
+    LaunchResult late = running_->stop(grace);
+    late.status.timed_out = true;
+    late.infrastructure.clear();
+    return conclude(late, why(late));
+  }
+  if (step_.stall_limit_s && is_silent()) {
+    LaunchResult stalled = running_->stop(grace);
+    stalled.status.timed_out = true;
+    return conclude(stalled, fmt::format("stopped: no line and no record for {}", duration_text(*step_.stall_limit_s)));
+  }
+  return std::nullopt;
+}
+
+bool StepTask::is_silent() {
+  const int64_t now = bytes_said(folder_);
+  if (now != bytes_) since_news_ = Stopwatch();
+  bytes_ = now;
+  return since_news_.seconds() > *step_.stall_limit_s;
+}
+
+std::optional<StepState> StepTask::ended(LaunchResult result) {
+  if (!result.infrastructure.empty() && !result.status.timed_out) return failed(result.infrastructure);
+  result.status.seconds = watch_.seconds();
+  const std::string reason = result.status.ok() ? "" : why(result);
+  if (!may_restart(result)) return conclude(result, reason);
+  services_.run.step_restarted(step_, reason);
+  services_.console.end_progress();
+  services_.console.warn(
+      fmt::format("{}: {}; restart {} of at most {}", step_.name, reason, state().restarts.size(), step_.max_restarts));
+  launch();
+  return std::nullopt;
+}
+
+// Not a rank failed but what is around it. That may be better next time.
+std::optional<StepState> StepTask::failed(const std::string& reason) {
+  running_.reset();
+  if (static_cast<int>(state().retries.size()) < step_.retries && stop_signal() == 0) {
+    services_.run.step_retried(step_, reason);
+    services_.console.end_progress();
+    services_.console.warn(
+        fmt::format("{}: {}; retry {} of at most {}", step_.name, reason, state().retries.size(), step_.retries));
+    pause_.emplace();
+    return std::nullopt;
+  }
+  StepState end;
+  end.outcome = Outcome::Error;
+  end.reason = reason;
+  end.infrastructure = true;
+  end.seconds = watch_.seconds();
+  return end;
+}
+
+StepState StepTask::verify() {
+  const Stopwatch watch;
+  std::vector<Outcome> outcomes;
+  std::vector<std::string> reasons;
+  Json all = Json::array();
+  for (const Json& check : step_.checks) {
+    const Verdict verdict = run_check(check, services_.run.path());
+    outcomes.push_back(verdict.outcome);
+    all.push_back(to_json(verdict));
+    if (verdict.outcome == Outcome::Pass || verdict.outcome == Outcome::Skipped) continue;
+    // A table has many, and shows the reasons itself.
+    reasons.push_back(verdict.row.empty() ? fmt::format("{}: {}", verdict.name, verdict.reason)
+                                          : fmt::format("{} {}", verdict.row, verdict.column));
+  }
+  write_file_atomic(folder_ / "verdicts.json", to_pretty(all) + "\n");
+  StepState end;
+  end.outcome = worst(outcomes);
+  end.reason = join(reasons, "; ");
+  end.seconds = watch.seconds();
+  return end;
+}
+
+// A rank was lost: by a signal that was not ours, or for the others. What it did itself (a bad configuration, a loss
+// that is not finite) it would do again.
+bool StepTask::may_restart(const LaunchResult& result) const {
+  if (step_.world_size() < 2 || !result.failed_by_itself || result.status.timed_out || stop_signal() != 0) return false;
+  const bool lost =
+      result.status.signal.has_value() || result.status.code == worker_exit_code(ErrorKind::Communication);
+  return lost && static_cast<int>(state().restarts.size()) < step_.max_restarts;
+}
+
+StepState StepTask::conclude(const LaunchResult& result, const std::string& reason) {
+  running_.reset();
+  StepState end;
+  end.exit_code = result.status.code;
+  end.signal = result.status.signal;
+  end.seconds = result.status.seconds;
+  if (result.max_rss_bytes > 0) end.max_rss_bytes = result.max_rss_bytes;
+  if (step_.on_hosts) harvest_records(folder_, step_.patterns);
+  if (step_.on_hosts && !step_.case_key.empty()) write_disturbance();
+  if (!result.status.ok()) {
+    end.outcome = Outcome::Error;
+    end.reason = reason;
+    end.rank = result.deciding_rank;
+    if (const size_t restarts = state().restarts.size(); restarts > 0) {
+      end.reason += fmt::format("; restarted {} time{} before", restarts, restarts == 1 ? "" : "s");
+    }
+    return end;
+  }
+  for (const std::string& output : step_.outputs) {
+    if (!std::filesystem::exists(folder_ / output)) {
+      end.outcome = Outcome::Error;
+      end.reason = fmt::format("ended with exit code 0 but did not write {}", output);
+      return end;
+    }
+  }
+  for (const Json& check : step_.checks) keep_evidence(check, services_.run.path());
+  end.outcome = Outcome::Pass;
+  return end;
+}
+
+// What else went on while the case was measured: the results read it.
+void StepTask::write_disturbance() const {
+  std::vector<NodeSamples> nodes;
+  for (size_t node = 0; node < places_.size(); ++node) {
+    const auto file = folder_ / job_file_name(JobFile::Monitor, static_cast<int>(node));
+    if (!std::filesystem::exists(file)) continue;
+    const std::string& name = places_[node].host.name;
+    nodes.push_back({name.empty() ? fmt::format("node {}", node) : name, file});
+  }
+  if (nodes.empty()) return;
+  const Disturbance found =
+      find_disturbance(nodes, state().started_us.value_or(0), now_us(), {.uses_network = step_.nnodes > 1});
+  const Json content = {{"suspect", found.suspect}, {"summary", found.summary}};
+  write_file_atomic(folder_ / "disturbance.json", to_pretty(content) + "\n", Durability::Crash);
+}
+
+std::string StepTask::why(const LaunchResult& result) const {
+  if (result.status.timed_out && !result.infrastructure.empty()) return result.infrastructure;
+  if (result.status.timed_out)
+    return fmt::format("stopped at its time limit of {}", duration_text(*step_.time_limit_s));
+  std::string out = result.status.text();
+  if (step_.world_size() > 1) out = fmt::format("rank {}: {}", result.deciding_rank, out);
+  if (step_.on_hosts && !places_.empty() && !places_[0].host.name.empty() && step_.nnodes > 1) {
+    const auto node = static_cast<size_t>(result.deciding_rank / step_.nproc);
+    if (node < places_.size()) out = fmt::format("{}, {}", places_[node].host.name, out);
+  }
+  if (step_.argv[0] == "assay-worker" && result.status.code) {
+    out += fmt::format(" ({})", failure_kind(*result.status.code));
+  }
+  const std::string said = voices_->last_words(result.deciding_rank);
+  if (!said.empty()) out += ": " + said;
+  return out;
+}
+
+void StepTask::stop(double grace_seconds) {
+  if (starting_.valid()) running_ = starting_.get();
+  if (running_) running_->stop(grace_seconds);
+  running_.reset();
+}
+
+}  // namespace assay

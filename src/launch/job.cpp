@@ -1,0 +1,224 @@
+#include "launch/job.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "launch/json_fields.h"
+
+namespace assay {
+
+namespace {
+
+constexpr int kJobFormat = 1;
+constexpr size_t kMaxJobBytes = 16 << 20;
+constexpr int kMaxNodes = 100'000;
+constexpr int kMaxRanks = 10'000;  // of one node
+
+Json nodes_json(const std::vector<NodePlace>& nodes) {
+  Json out = Json::array();
+  for (const NodePlace& node : nodes) {
+    out.push_back({{"name", node.host.name}, {"address", node.host.reached_at()}, {"devices", node.devices}});
+  }
+  return out;
+}
+
+std::vector<NodePlace> nodes_of(const Json& list, const std::string& where) {
+  std::vector<NodePlace> out;
+  for (const Json& item : list) {
+    JsonFields fields(item, fmt::format("{}: nodes[{}]", where, out.size()));
+    NodePlace place;
+    place.host.name = fields.text("name", 1024);
+    place.host.address = fields.text("address", 1024);
+    for (const Json& device : fields.list("devices")) {
+      if (!device.is_number_integer() || device.get<int64_t>() < 0 || device.get<int64_t>() > 1'000'000) {
+        fields.fail("devices", "must be numbers from 0");
+      }
+      place.devices.push_back(device.get<int>());
+    }
+    fields.end();
+    out.push_back(std::move(place));
+  }
+  return out;
+}
+
+std::map<std::string, std::string> environment_map(JsonFields& fields) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, value] : fields.object("env").items()) {
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
+      fields.fail("env", fmt::format("has no variable '{}'", valid_utf8(name)));
+    }
+    if (!value.is_string() || value.get<std::string>().find('\0') != std::string::npos) {
+      fields.fail("env." + name, "must be a text");
+    }
+    out[name] = value.get<std::string>();
+  }
+  return out;
+}
+
+// Numbers that must fit together, or ranks would be counted wrongly.
+void check_job_shape(const LaunchRequest& request, const JsonFields& fields) {
+  if (request.argv.empty() || request.argv[0].empty()) fields.fail("argv", "must name a program");
+  if (request.node_rank >= request.nnodes) fields.fail("node_rank", "must be less than nnodes");
+  if (request.num_servers > request.nproc) fields.fail("num_servers", "must not exceed nproc");
+  if (!request.nodes.empty() && static_cast<int>(request.nodes.size()) != request.nnodes) {
+    fields.fail("nodes", fmt::format("must be {}, as nnodes says", request.nnodes));
+  }
+  for (const NodePlace& node : request.nodes) {
+    if (!node.devices.empty() && static_cast<int>(node.devices.size()) != request.nproc) {
+      fields.fail("nodes", fmt::format("must have {} devices each, as nproc says, or none", request.nproc));
+    }
+  }
+  if (!request.cwd.is_absolute()) fields.fail("cwd", "must be an absolute path");
+}
+
+}  // namespace
+
+std::string job_file_name(JobFile kind, int node) {
+  switch (kind) {
+    case JobFile::Job: return fmt::format("job.node{}.json", node);
+    case JobFile::State: return fmt::format("state.node{}.json", node);
+    case JobFile::Lease: return fmt::format("lease.node{}", node);
+    case JobFile::Stop: return fmt::format("stop.node{}", node);
+    case JobFile::Monitor: return fmt::format("monitor.node{}.jsonl", node);
+    case JobFile::Log: return fmt::format("supervisor.node{}.log", node);
+    case JobFile::Lock: return fmt::format("supervisor.node{}.lock", node);
+    case JobFile::Received: return fmt::format("received.node{}.json", node);
+  }
+  throw InternalError("no such file of a job");
+}
+
+std::string read_limited(const fs::path& path, size_t max_bytes) {
+  const auto fail = [&](const std::string& what) { throw DataError(fmt::format("{}: {}", path.string(), what)); };
+  // Not blocking: what is in the place of the file may be a pipe that nobody writes to.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file)
+    fail(errno == ELOOP ? "is a link, a file is needed" : fmt::format("cannot read: {}", std::strerror(errno)));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) fail("is not a regular file");
+  // One byte more than it should have: full means too large, or that it grows while it is read.
+  std::string content(std::min(static_cast<size_t>(info.st_size), max_bytes) + 1, '\0');
+  size_t used = 0;
+  while (true) {
+    if (used == content.size() && used > max_bytes) break;
+    if (used == content.size()) content.resize(std::min(2 * used, max_bytes + 1));
+    const ssize_t got = ::read(file.get(), content.data() + used, content.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(fmt::format("cannot read: {}", std::strerror(errno)));
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  if (used > max_bytes) fail(fmt::format("is larger than {} bytes", max_bytes));
+  content.resize(used);
+  return content;
+}
+
+Json to_json(const LaunchRequest& request) {
+  std::vector<std::string> staged;
+  for (const fs::path& path : request.staged) staged.push_back(path.string());
+  return {{"format", kJobFormat},
+          {"run_id", request.run_id},
+          {"attempt", request.attempt},
+          {"argv", request.argv},
+          {"env", request.env},
+          {"cwd", request.cwd.string()},
+          {"nproc", request.nproc},
+          {"nnodes", request.nnodes},
+          {"node_rank", request.node_rank},
+          {"num_servers", request.num_servers},
+          {"tree_mark", request.tree_mark},
+          {"nodes", nodes_json(request.nodes)},
+          {"hardware", request.hardware},
+          {"visible_devices", request.visible_devices},
+          {"framework", request.framework},
+          {"lease_s", request.lease_s},
+          {"monitor_interval_s", request.monitor_interval_s},
+          {"monitor_command", request.monitor_command},
+          {"clear_caches", request.clear_caches},
+          {"collect", request.collect},
+          {"staged", staged}};
+}
+
+LaunchRequest launch_request_of(const Json& value, const std::string& where) {
+  JsonFields fields(value, where);
+  fields.integer("format", kJobFormat, kJobFormat);
+  LaunchRequest out;
+  out.run_id = fields.text("run_id", 1024);
+  out.attempt = static_cast<int>(fields.integer("attempt", 1, 1'000'000));
+  out.argv = fields.texts("argv");
+  out.env = environment_map(fields);
+  out.cwd = fields.text("cwd", 4096);
+  out.nproc = static_cast<int>(fields.integer("nproc", 1, kMaxRanks));
+  out.nnodes = static_cast<int>(fields.integer("nnodes", 1, kMaxNodes));
+  out.node_rank = static_cast<int>(fields.integer("node_rank", 0, kMaxNodes));
+  out.num_servers = static_cast<int>(fields.integer("num_servers", 0, kMaxRanks));
+  out.tree_mark = fields.text("tree_mark", 4096);
+  out.nodes = nodes_of(fields.list("nodes"), where);
+  out.hardware = fields.text("hardware", 256);
+  out.visible_devices = fields.text("visible_devices", 256);
+  out.framework = fields.text("framework", 256);
+  out.lease_s = fields.number("lease_s", 0.1, 30 * 86400.0);
+  out.monitor_interval_s = fields.number("monitor_interval_s", 0, 86400);
+  out.monitor_command = fields.texts("monitor_command");
+  out.clear_caches = fields.truth("clear_caches");
+  out.collect = fields.texts("collect");
+  for (const std::string& path : fields.texts("staged")) out.staged.emplace_back(path);
+  fields.end();
+  check_job_shape(out, fields);
+  return out;
+}
+
+void write_job(const fs::path& folder, const LaunchRequest& request) {
+  const fs::path path = folder / job_file_name(JobFile::Job, request.node_rank);
+  const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  ::unlink(temporary.c_str());
+  FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) throw InfrastructureError(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)));
+  try {
+    write_all(file.get(), to_pretty(to_json(request)) + "\n", path);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      throw InfrastructureError(fmt::format("{}: cannot replace: {}", path.string(), std::strerror(errno)));
+    }
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+LaunchRequest read_job(const fs::path& folder, int node) {
+  const fs::path path = folder / job_file_name(JobFile::Job, node);
+  const std::string text = read_limited(path, kMaxJobBytes);
+  struct stat info {};
+  // It says what to run, so nobody else may have had a hand in it.
+  if (::lstat(path.c_str(), &info) != 0 || (info.st_uid != ::geteuid() && info.st_uid != 0) || (info.st_mode & 022)) {
+    throw DataError(fmt::format("{}: must belong to this user, and nobody else may write to it", path.string()));
+  }
+  LaunchRequest request = launch_request_of(parse_json(text, path.string()), path.string());
+  if (request.node_rank != node) {
+    throw DataError(
+        fmt::format("{}: node_rank is {}, the file is that of node {}", path.string(), request.node_rank, node));
+  }
+  request.folder = folder;
+  return request;
+}
+
+std::vector<std::string> growing_files(const LaunchRequest& request) {
+  std::vector<std::string> names;
+  for (int i = 0; i < request.nproc; ++i) {
+    const int rank = request.node_rank * request.nproc + i;
+    names.push_back(fmt::format("rank{}.log", rank));
+    names.push_back(records_file_name(rank));
+  }
+  names.push_back(job_file_name(JobFile::Monitor, request.node_rank));
+  names.push_back(job_file_name(JobFile::Log, request.node_rank));
+  return names;
+}
+
+}  // namespace assay

@@ -1,0 +1,282 @@
+#include "plan/campaign/campaign_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plan/cases/native_chain.h"
+#include "plan/entry.h"
+#include "plan/vendors/vendor.h"
+#include "record/keys.h"
+
+namespace assay {
+
+namespace {
+
+constexpr size_t kLongestName = 80;
+constexpr char kStepFolder[] = "STEP/";  // the folder of a step is known when its number is
+
+std::string step_name(const CaseKey& key, std::set<std::string>& taken) {
+  std::string name;
+  for (const char c : fmt::format("{}-{}-{}-{}x{}", key.model, key.framework, key.hardware, key.nnodes, key.nproc)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    name += plain ? c : '_';
+  }
+  name.resize(std::min(name.size(), kLongestName));
+  std::string unique = name;
+  for (int i = 2; !taken.insert(unique).second; ++i) unique = fmt::format("{}-{}", name, i);
+  return unique;
+}
+
+// The command of a case of another framework. A word that is a file of the case's folder means that file.
+std::vector<std::string> foreign_command(const ResolvedCase& resolved, const std::filesystem::path& folder,
+                                         const std::string& code) {
+  const CaseKey& key = resolved.key;
+  std::map<std::string, std::string> values = {{"data", resolved.data.path ? resolved.data.path->string() : ""},
+                                               {"vendor", resolved.vendor},
+                                               {"hardware", key.hardware},
+                                               {"nnodes", std::to_string(key.nnodes)},
+                                               {"nproc", std::to_string(key.nproc)},
+                                               {"model", key.model},
+                                               {"case_dir", code},
+                                               {"config", kStepFolder + std::string("config.json")},
+                                               {"output", kStepFolder + std::string("output")}};
+  for (const Value::Entry& entry : resolved.config.entries()) {
+    if (entry.value.is_map() || entry.value.is_list()) continue;
+    const Value& value = entry.value;
+    values.insert({entry.key, value.is_string() ? value.as_string() : to_line(value.to_json())});
+  }
+  std::vector<std::string> words = expand_entry(resolved.entry, values);
+  for (std::string& word : words) {
+    const std::filesystem::path path(word);
+    const bool is_own = !word.empty() && !path.is_absolute() && !word.starts_with('-') &&
+                        std::filesystem::is_regular_file(folder / path);
+    if (is_own) word = code + "/" + word;
+  }
+  return words;
+}
+
+class Planner {
+ public:
+  Planner(const Campaign& campaign, const std::filesystem::path& home)
+      : campaign_(campaign), home_(home), vendor_(read_vendor(home, campaign.site.vendor)) {
+    out_.plan.title = campaign.title;
+  }
+
+  CampaignPlan run() {
+    add_setup();
+    std::vector<std::string> problems;
+    for (const CampaignCase& one : campaign_.cases) {
+      try {
+        add_case(one);
+      } catch (const ConfigError& error) {
+        problems.push_back(error.what());
+      }
+    }
+    if (!problems.empty()) throw ConfigError(join(problems, "\n"));
+    CampaignSite site = campaign_.site;
+    site.visible_devices = visible_devices_;
+    site.monitor_command = monitor_command_;
+    site.device_command = device_command_;
+    site.device_count = device_count_;
+    for (CampaignHost& host : site.hosts) {
+      if (host.slots == 0) host.slots = most_ranks_;
+    }
+    if (site.launcher == LauncherKind::Local) {
+      const int slots = site.devices.empty() ? std::max(most_ranks_, 1) : static_cast<int>(site.devices.size());
+      site.hosts = {{.name = "localhost", .address = "127.0.0.1", .slots = slots, .devices = site.devices}};
+    }
+    out_.plan.campaign = to_json(site);
+    out_.plan.validate();
+    return std::move(out_);
+  }
+
+ private:
+  // Once on every host, before its first case.
+  void add_setup() {
+    if (!vendor_.setup) return;
+    const std::string code = fmt::format("code/vendor-{}", campaign_.site.vendor);
+    out_.code[code + "/setup"] = *vendor_.setup;
+    Step step;
+    step.name = "setup";
+    step.argv = {code + "/setup"};
+    step.env = environment("");
+    step.on_hosts = true;
+    step.nnodes = static_cast<int>(std::max<size_t>(campaign_.site.hosts.size(), 1));
+    if (campaign_.site.launcher == LauncherKind::Slurm) {
+      for (const CampaignCase& one : campaign_.cases) step.nnodes = std::max(step.nnodes, one.key.nnodes);
+    }
+    step.retries = campaign_.retries;
+    step.time_limit_s = campaign_.time_limit_s;
+    out_.plan.steps.push_back(std::move(step));
+  }
+
+  std::map<std::string, std::string> environment(const std::string& model) const {
+    std::map<std::string, std::string> all = campaign_.environment;
+    for (const auto& [name, value] : model.empty() ? vendor_.environment : vendor_environment(vendor_, model)) {
+      all.insert({name, value});
+    }
+    return all;
+  }
+
+  // All devices of a campaign are of one kind as far as this goes: one variable, one command.
+  void take_hardware(const CampaignCase& one) {
+    const VendorHardware* found = vendor_.find(one.key.hardware);
+    if (!found) {
+      std::vector<std::string> known;
+      for (const auto& [name, hardware] : vendor_.hardware) known.push_back(name);
+      throw ConfigError(fmt::format("{}: vendor {} has no hardware '{}'{}", one.place, campaign_.site.vendor,
+                                    one.key.hardware, did_you_mean(one.key.hardware, known)));
+    }
+    out_.hardware = one.key.hardware;
+    visible_devices_ = found->visible_devices.value_or("");
+    monitor_command_ = found->monitor_command;
+    device_command_ = found->device_command;
+    device_count_ = found->device_count.value_or(0);
+    if (device_count_ > 0 && one.key.nproc > device_count_) {
+      throw ConfigError(fmt::format("{}: {} ranks a host, and a host has {} devices {}", one.place, one.key.nproc,
+                                    device_count_, one.key.hardware));
+    }
+  }
+
+  ResolvedCase resolved(const CampaignCase& one) const {
+    Value values = one.settings;
+    if (!one.data.empty()) {
+      const Origin place = one.settings.origin();
+      Value data = Value::map(place);
+      data.set("path", Value::string(one.data, place));
+      values.set("data", std::move(data));
+    }
+    try {
+      return resolve_case({.home = home_,
+                           .key = one.key,
+                           .vendor = campaign_.site.vendor,
+                           .division = campaign_.site.division,
+                           .plan_values = std::move(values)});
+    } catch (const UsageError& error) {
+      throw ConfigError(fmt::format("{}: {}", one.place, error.what()));
+    } catch (const ConfigError& error) {
+      const std::string what = error.what();
+      throw ConfigError(what.find(one.place) == 0 ? what : fmt::format("{}: {}", one.place, what));
+    }
+  }
+
+  void add_case(const CampaignCase& one) {
+    take_hardware(one);
+    const ResolvedCase as_resolved = resolved(one);
+    most_ranks_ = std::max(most_ranks_, one.key.nproc);
+    if (as_resolved.data.path) {
+      auto& files = out_.data[as_resolved.data.path->string()];
+      files.insert(as_resolved.data.sha256.begin(), as_resolved.data.sha256.end());
+    }
+    const std::string name = step_name(one.key, names_);
+    std::vector<std::string> rounds;
+    for (int round = 1; round <= one.key.repeat; ++round) {
+      Step step = as_resolved.is_native() ? native_step(as_resolved) : foreign_step(as_resolved);
+      step.name = one.key.repeat == 1 ? name : fmt::format("{}-r{}", name, round);
+      finish_step(step, as_resolved, one, round);
+      rounds.push_back(step.name);
+      out_.plan.steps.push_back(std::move(step));
+    }
+    if (as_resolved.division == Division::Closed) add_judgement(name, rounds, as_resolved);
+  }
+
+  // Folders of steps have their number in them: it is known here only.
+  std::string next_folder(const std::string& name) const {
+    return fmt::format("steps/{}-{}", out_.plan.steps.size() + 1, name);
+  }
+
+  Step native_step(const ResolvedCase& as_resolved) const {
+    Step step = train_plan(as_resolved).steps[0];
+    step.kind = StepKind::Train;
+    // A campaign's own retries and checkpoints take the place of restarts on one host.
+    if (campaign_.site.launcher == LauncherKind::Ssh) step.outputs.clear();
+    return step;
+  }
+
+  Step foreign_step(const ResolvedCase& as_resolved) {
+    const CaseFile file = *find_case(home_, as_resolved.key.model);
+    const std::filesystem::path folder = file.path.parent_path();
+    const std::string code = "code/" + file.model;
+    out_.code[code] = folder;
+    Step step;
+    step.kind = StepKind::Train;
+    try {
+      step.argv = foreign_command(as_resolved, folder, code);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {}", file.path.string(), error.what()));
+    }
+    Json config = as_resolved.config_json();
+    if (config.contains("patterns")) {
+      step.patterns = config.at("patterns").get<std::vector<Json>>();
+      config.erase("patterns");
+    }
+    step.files = {{"config.json", std::move(config)}};
+    return step;
+  }
+
+  void finish_step(Step& step, const ResolvedCase& as_resolved, const CampaignCase& one, int round) const {
+    const std::string folder = next_folder(step.name);
+    for (std::string& word : step.argv) {
+      if (const size_t at = word.find(kStepFolder); at != std::string::npos) word.replace(at, 4, folder);
+      if (word.starts_with("steps/1-train/")) word = folder + word.substr(13);
+    }
+    step.case_key = one.key.text();
+    step.round = round;
+    step.on_hosts = true;
+    step.nnodes = one.key.nnodes;
+    step.node_rank = 0;
+    step.nproc = one.key.nproc;
+    step.framework = as_resolved.key.framework_name();
+    for (const auto& [name, value] : environment(one.key.model)) step.env.insert({name, value});
+    if (!as_resolved.is_native()) {
+      step.env["ASSAY_CASE_CONFIG"] = folder + "/config.json";
+      step.env["ASSAY_CASE_OUTPUT"] = folder + "/output";
+      if (as_resolved.data.path) step.env["ASSAY_CASE_DATA"] = as_resolved.data.path->string();
+    }
+    if (campaign_.site.master_port > 0) step.env["MASTER_PORT"] = std::to_string(campaign_.site.master_port);
+    step.retries = campaign_.retries;
+    step.time_limit_s = one.time_limit_s;
+    step.stall_limit_s = one.stall_limit_s;
+    step.collect = campaign_.collect;
+    if (vendor_.setup) step.needs.push_back("setup");
+  }
+
+  // Every round of a case as it is published reaches its target.
+  void add_judgement(const std::string& name, const std::vector<std::string>& rounds, const ResolvedCase& as_resolved) {
+    Step verify;
+    verify.name = name + "-target";
+    verify.kind = StepKind::Verify;
+    verify.needs = rounds;
+    for (const std::string& round : rounds) {
+      verify.checks.push_back({{"type", "target"},
+                               {"name", fmt::format("{}: {} reaches its target", round, as_resolved.target.metric)},
+                               {"records", out_.plan.folder(round) + "/records.jsonl"},
+                               {"key", keys::kFinalAccuracy},
+                               {"goal", as_resolved.target.goal == Goal::Maximize ? "maximize" : "minimize"},
+                               {"value", as_resolved.target.value}});
+    }
+    out_.plan.steps.push_back(std::move(verify));
+  }
+
+  const Campaign& campaign_;
+  const std::filesystem::path home_;
+  const VendorInfo vendor_;
+  CampaignPlan out_;
+  std::set<std::string> names_;
+  std::string visible_devices_;
+  std::vector<std::string> monitor_command_, device_command_;
+  int most_ranks_ = 0;
+  int device_count_ = 0;
+};
+
+}  // namespace
+
+CampaignPlan make_campaign_plan(const Campaign& campaign, const std::filesystem::path& home) {
+  return Planner(campaign, home).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,23 @@
+// From a campaign to a plan: one step for every case in every round, before them one for the vendor's setup.
+#pragma once
+
+#include <filesystem>
+
+#include "plan/campaign/campaign.h"
+#include "plan/plan.h"
+
+namespace assay {
+
+struct CampaignPlan {
+  Plan plan;
+  // Code that steps of other frameworks run, to be copied into the run folder: path there -> here.
+  std::map<std::string, std::filesystem::path> code;
+  // What every host must have, with the files that are checked there: absolute folder -> file -> SHA-256.
+  std::map<std::string, std::map<std::string, std::string>> data;
+  std::string hardware;  // of the devices
+};
+
+// Resolves every case. Throws ConfigError for all that is wrong, at once, one a line.
+CampaignPlan make_campaign_plan(const Campaign& campaign, const std::filesystem::path& home);
+
+}  // namespace assay

@@ -1,0 +1,229 @@
+"""Campaigns on this machine: `assay run campaign.yaml` and the commands around it, with crashes on purpose."""
+import json
+import os
+import re
+import signal
+import socket
+import time
+import unittest
+
+from campaign_support import CampaignTest
+from support import json_lines, processes_with
+
+FASHION = "/usr/share/datasets/fashion-mnist"
+
+
+class RunTest(CampaignTest):
+    def test_rounds_are_run_judged_and_shown(self):
+        self.write({"quick:pytorch:chip:1:2:2": None})
+        done = self.assay("run", "campaign.yaml")
+        self.assertEqual({name: end["outcome"] for name, end in self.ends().items()},
+                         {"quick-pytorch-chip-1x2-r1": "Pass", "quick-pytorch-chip-1x2-r2": "Pass",
+                          "quick-pytorch-chip-1x2-target": "Pass"})
+        self.assertIn("0.9100 >= 0.9000", done.stdout)
+        step = self.last_run() / "steps/1-quick-pytorch-chip-1x2-r1"
+        self.assertIn("rank 1 of 2", (step / "rank1.log").read_text())
+        self.assertIn("device 0,1", (step / "rank1.log").read_text())
+        self.assertEqual(json_lines(step / "records.jsonl")[0]["data"]["train.loss"], 1.0)
+        self.assertTrue((step / "monitor.node0.jsonl").exists())
+        self.assertIn("suspect", json.loads((step / "disturbance.json").read_text()))
+        self.assertIn("quick", self.assay("table", "last").stdout)
+        self.assertIn("accuracy 0.91", self.assay("logs", "last", "--step", "quick-pytorch-chip-1x2-r2").stdout)
+        self.assertEqual(json.loads(self.assay("ps", "--all", "--json").stdout)[0]["state"], "Pass")
+        self.assert_nothing_runs()
+
+    def test_a_dry_run_starts_nothing(self):
+        self.write({"quick:pytorch:chip:1:1:1": None})
+        self.assertIn("quick-pytorch-chip-1x1", self.assay("run", "campaign.yaml", "--dry-run").stdout)
+        self.assertEqual(self.runs(), [])
+
+    def test_the_first_rank_that_fails_decides(self):
+        for what, reason, code, number in (("fail", "rank 1: exit code 7: it broke", 7, None),
+                                           ("die", "rank 1: killed by signal 9", None, 9)):
+            self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": what, "count": 1000}}})
+            begin = time.time()
+            done = self.assay("run", "campaign.yaml", expect=1)
+            self.assertLess(time.time() - begin, 20)
+            end = self.ends()["quick-pytorch-chip-1x2"]
+            self.assertTrue(end["reason"].startswith(reason), end)
+            self.assertEqual((end["exit_code"], end["signal"], end["rank"]), (code, number, 1))
+            self.assertIn("Last lines of", done.stdout)
+            self.assert_nothing_runs()
+
+    def test_limits_of_time_and_of_silence(self):
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}, "stall_limit": 1}})
+        self.assay("run", "campaign.yaml", expect=1)
+        self.assertIn("no line and no record for 1.0", self.ends()["quick-pytorch-chip-1x1"]["reason"])
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}, "time_limit": 1}})
+        self.assay("run", "campaign.yaml", expect=1)
+        self.assertIn("stopped at its time limit", self.ends()["quick-pytorch-chip-1x1"]["reason"])
+        self.assert_nothing_runs()
+
+    def test_a_busy_port_is_told_at_once(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.write({"quick:pytorch:chip:1:2:1": None}, master_port=taken.getsockname()[1], retries=0)
+            begin = time.time()
+            done = self.assay("run", "campaign.yaml", expect=4)
+        self.assertLess(time.time() - begin, 10)
+        self.assertIn("port", done.stderr)
+        self.assertEqual(self.runs(), [])  # nothing was started
+
+    def test_two_operators_and_one_device(self):
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}})
+        first = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2")
+        holder = self.last_run()
+        self.write({"quick:pytorch:chip:1:1:1": None}, name="second.yaml", retries=0)
+        done = self.assay("run", "second.yaml", expect=4)
+        self.assertIn(f"device chip 0 of {os.uname().nodename} is in use by run {holder.name} of user", done.stderr)
+        first.send_signal(signal.SIGINT)
+        self.assertEqual(first.wait(30), 130)
+        self.assert_nothing_runs(holder)
+        self.assay("run", "second.yaml")
+
+    def test_two_campaigns_at_once_on_their_own_devices(self):
+        self.write({"quick:pytorch:chip:1:1:2": {"set": {"count": 40}}, "quick:pytorch:chip:1:2:1": None}, concurrency=3,
+                   devices=[0, 1, 2])
+        first = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2")
+        self.write({"quick:pytorch:chip:1:2:1": None}, name="second.yaml", devices=[5, 7])
+        self.assay("run", "second.yaml")
+        self.assertIsNone(first.poll(), "both were at work")
+        self.assertIn("device 5,7", next(self.last_run().glob("steps/*/rank0.log")).read_text())
+        self.assertEqual(first.wait(60), 0)
+
+    def test_wrong_files_are_told_with_their_place(self):
+        for text, wanted in ((b"vendor: fake\ncases: {quick:pytorch:chip:1:1:1: /}\nretrys: 3\n", "campaign.yaml:3: .*retries"),
+                             (b"vendor: fake\ncases:\n  quik:pytorch:chip:1:1:1:\n", "campaign.yaml:3: .*did you mean 'quick'"),
+                             (b"vendor: fake\ncases:\n  quick:pytorch:ship:1:1:1:\n", "campaign.yaml:3: .*no hardware 'ship'"),
+                             (b"vendor: fake\nset: {seed: 1}\ncases:\n  quick:pytorch:chip:1:1:1:\n", "campaign.yaml:2: "),
+                             (b"\xff\x00{[", "campaign.yaml")):
+            (self.folder / "campaign.yaml").write_bytes(text)
+            done = self.assay("run", "campaign.yaml", expect=2)
+            self.assertRegex(done.stderr, wanted)
+        self.assay("run", "missing.yaml", expect=2)
+        self.assertEqual(self.runs(), [])
+
+    def test_max_failures(self):
+        self.write({"quick:pytorch:chip:1:1:4": {"set": {"what": "fail"}}}, max_failures=2)
+        self.assay("run", "campaign.yaml", expect=1)
+        outcomes = [end["outcome"] for end in self.ends().values()]
+        self.assertEqual(outcomes.count("Error"), 2)
+        self.assertEqual(outcomes.count("Skipped"), 3)  # two rounds and the judgement
+
+    def test_the_vendor_s_setup_and_variables(self):
+        vendor = self.home / "vendors/fake"
+        (vendor / "setup").write_text("#!/bin/sh\necho prepared by $WHO\n")
+        (vendor / "setup").chmod(0o755)
+        (vendor / "environment").write_text("# of every rank\nWHO=fake vendor\n")
+        self.write({"quick:pytorch:chip:1:1:1": None})
+        self.assay("run", "campaign.yaml")
+        self.assertEqual((self.last_run() / "steps/1-setup/rank0.log").read_text(), "prepared by fake vendor\n")
+        (vendor / "setup").write_text("#!/bin/sh\nexit 9\n")
+        self.assay("run", "campaign.yaml", expect=1)
+        self.assertEqual(self.ends()["quick-pytorch-chip-1x1"]["outcome"], "Skipped")
+
+
+class CrashTest(CampaignTest):
+    def check_whole(self, run):
+        """Every step passed, once; its log has every line once."""
+        journal = self.journal(run)
+        ended = [line["step"] for line in journal if line["event"] == "step_ended"]
+        self.assertEqual(len(ended), len(set(ended)), ended)
+        self.assertEqual({line["outcome"] for line in journal if line["event"] == "step_ended"}, {"Pass"})
+        self.assertEqual(journal[-1]["event"], "run_ended")
+        self.assert_nothing_runs(run)
+
+    def test_a_controller_killed_at_each_transition(self):
+        self.write({"quick:pytorch:chip:1:1:2": {"set": {"count": 3}}})
+        self.assay("run", "campaign.yaml")
+        num_lines = len(self.journal())
+        self.assertGreaterEqual(num_lines, 8)
+        for stop_after in range(1, num_lines):
+            known = set(self.runs())
+            process = self.start("run", "campaign.yaml")
+            def reached():
+                runs = set(self.runs()) - known
+                return runs and (runs.pop() / "journal.jsonl").read_bytes().count(b"\n") >= stop_after
+            self.wait_until(f"line {stop_after} of the journal", reached)
+            process.kill()
+            process.wait()
+            run = (set(self.runs()) - known).pop()
+            self.assay("resume", run.name)
+            self.check_whole(run)
+
+    def test_what_still_runs_is_taken_over(self):
+        self.write({"quick:pytorch:chip:1:2:1": {"set": {"count": 60}}}, lease=20)
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 5 ")
+        process.kill()
+        process.wait()
+        time.sleep(0.5)
+        done = self.assay("resume", "last")
+        self.assertIn("going on with it", done.stderr)
+        self.check_whole(self.last_run())
+        step = self.last_run() / "steps/1-quick-pytorch-chip-1x2"
+        steps = re.findall(r"^step ([0-9]+) ", (step / "rank0.log").read_text(), re.M)
+        self.assertEqual([int(s) for s in steps], list(range(1, 61)))  # each once: it never began again
+        self.assertEqual(json.loads((step / "status.json").read_text())["attempt"], 1)
+
+    def test_nobody_comes_back_for_it(self):
+        self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": "hang"}}}, lease=2)
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2 ")
+        process.kill()
+        process.wait()
+        self.assert_nothing_runs(seconds=15)
+        self.assertEqual(json.loads(self.assay("ps", "--json").stdout)[0]["state"], "interrupted")
+
+    def test_stop_from_another_terminal(self):
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}})
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2 ")
+        running = json.loads(self.assay("ps", "--json").stdout)[0]
+        self.assertEqual((running["state"], running["at_work"]), ("running", ["quick-pytorch-chip-1x1"]))
+        self.assay("stop", "last")
+        self.assertEqual(process.wait(10), 130)
+        self.assert_nothing_runs()
+
+    def test_stop_after_the_controller_was_killed(self):
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}}, lease=600)
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2 ")
+        process.kill()
+        process.wait()
+        self.assertIn("stopped 1 step", self.assay("stop", "last").stderr)
+        self.assert_nothing_runs()
+
+    def test_a_killed_supervisor_takes_its_ranks_along(self):
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}}, retries=0)
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2 ")
+        state = json.loads(next(self.last_run().glob("steps/*/state.node0.json")).read_text())
+        os.kill(state["pid"], signal.SIGKILL)
+        self.assertEqual(process.wait(30), 4)
+        self.assertTrue(self.ends()["quick-pytorch-chip-1x1"]["infrastructure"])
+        self.assert_nothing_runs()
+
+
+class RealCasesTest(CampaignTest):
+    def test_a_native_case_beside_a_script_of_pytorch(self):
+        source = os.environ.get("ASSAY_SOURCE", ".")
+        (self.folder / "campaign.yaml").write_text(json.dumps({
+            "campaign": "both", "vendor": "cpu", "division": "open", "cases": {
+                "fashion_ddp:pytorch:cpu:1:2:1": {"data": FASHION, "set": {"steps": 60}},
+                "simplenet:libtorch:cpu:1:2:1": {"data": FASHION, "set": {"Engine.max_steps": 20, "Engine.logging_freq": 5}}}}))
+        self.assay("run", "campaign.yaml", ASSAY_HOME=source)
+        table = self.assay("table", "last", ASSAY_HOME=source).stdout
+        self.assertIn("fashion\\_ddp", table)
+        self.assertIn("simplenet", table)
+        results = json.loads(self.assay("report", "last", "--json", ASSAY_HOME=source).stdout)["results"]
+        for result in results:
+            self.assertGreater(result["final_accuracy"], 0.3, result)
+            self.assertGreater(result["p_train"], 0, result)
+
+
+if __name__ == "__main__":
+    unittest.main()

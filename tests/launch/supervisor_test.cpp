@@ -1,0 +1,201 @@
+#include "launch/supervisor.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "job_support.h"
+#include "launch/job.h"
+#include "launch/job_state.h"
+#include "launch/lease_keeper.h"
+
+using namespace assay;
+
+namespace {
+
+class SupervisorTest : public ::testing::Test {
+ protected:
+  // Runs `assay supervise` as a launcher does.
+  CapturedOutput supervise_job(const LaunchRequest& job, const std::vector<std::string>& more = {}) {
+    write_job(job.folder, job);
+    std::vector<std::string> argv = {(program_folder() / "assay").string(), "supervise", job.folder.string(), "--node",
+                                     std::to_string(job.node_rank)};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return capture({.argv = argv}, 30);
+  }
+  std::optional<JobState> state(int node = 0) { return read_state(folder_.step(), node); }
+  bool ends_within(double seconds) {
+    return becomes_true(seconds, [&] {
+      const auto now = state();
+      return now && now->ended();
+    });
+  }
+  void TearDown() override {
+    if (supervisor_lives(folder_.step(), 0)) write_stop(folder_.step(), 0, 0);
+    EXPECT_TRUE(becomes_true(10, [&] { return !supervisor_lives(folder_.step(), 0); })) << "a supervisor is left";
+    EXPECT_FALSE(folder_.rank_lives(0)) << "a rank is left";
+  }
+  JobFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(SupervisorTest, LeavesItsStarterAndTellsTheEnd) {
+  const LeaseKeeper keeper(folder_.step(), {0}, 10);
+  const CapturedOutput said = supervise_job(folder_.request("echo $RANK; sleep 0.3; exit 7", 1, 2));
+  ASSERT_TRUE(said.status.ok()) << said.err;
+  const auto first = state();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->phase, JobState::Phase::Running);
+  EXPECT_NE(::getsid(static_cast<pid_t>(first->pid)), ::getsid(0)) << "its own session";
+  ASSERT_TRUE(ends_within(10));
+  const auto last = state();
+  ASSERT_TRUE(last->result);
+  EXPECT_EQ(last->result->status.code, 7);
+  EXPECT_TRUE(last->result->failed_by_itself);
+  EXPECT_EQ(last->result->ranks.size(), 2u);
+  EXPECT_EQ(folder_.log(1), "1\n");
+  EXPECT_GE(last->ended_us, last->started_us);
+}
+
+TEST_F(SupervisorTest, EndsItsRanksWhenNobodyCares) {
+  LaunchRequest job = folder_.request("sleep 100 & setsid sleep 100 & wait");
+  job.lease_s = 1;
+  const Stopwatch watch;
+  ASSERT_TRUE(supervise_job(job).status.ok());
+  EXPECT_TRUE(folder_.rank_lives(0));
+  ASSERT_TRUE(ends_within(15));
+  EXPECT_GT(watch.seconds(), 0.9);
+  EXPECT_EQ(state()->error_kind, JobState::kLeaseLapsed);
+  EXPECT_FALSE(folder_.rank_lives(0));
+}
+
+TEST_F(SupervisorTest, ALeaseThatIsKeptIsNoLimit) {
+  LaunchRequest job = folder_.request("sleep 2; echo done");
+  job.lease_s = 0.5;
+  const LeaseKeeper keeper(folder_.step(), {0}, job.lease_s);
+  ASSERT_TRUE(supervise_job(job).status.ok());
+  ASSERT_TRUE(ends_within(10));
+  EXPECT_EQ(state()->error_kind, "");
+  EXPECT_TRUE(state()->result->status.ok());
+}
+
+TEST_F(SupervisorTest, AStopEndsItWithGrace) {
+  ASSERT_TRUE(supervise_job(folder_.request("trap 'echo bye; exit 3' TERM; echo up; while true; do sleep 0.05; done"))
+                  .status.ok());
+  ASSERT_TRUE(becomes_true(5, [&] { return folder_.log(0) == "up\n"; }));
+  const Stopwatch watch;
+  write_stop(folder_.step(), 0, 5);
+  ASSERT_TRUE(ends_within(10));
+  EXPECT_LT(watch.seconds(), 4);
+  EXPECT_FALSE(state()->result->failed_by_itself);
+  EXPECT_TRUE(mentions(folder_.log(0), "bye"));
+}
+
+TEST_F(SupervisorTest, ASignalToItEndsItsRanks) {
+  ASSERT_TRUE(supervise_job(folder_.request("sleep 100")).status.ok());
+  ::kill(static_cast<pid_t>(state()->pid), SIGTERM);
+  ASSERT_TRUE(ends_within(10));
+  EXPECT_EQ(state()->error_kind, JobState::kTerminated);
+}
+
+TEST_F(SupervisorTest, KilledItTakesItsRanksWithIt) {
+  ASSERT_TRUE(supervise_job(folder_.request("sleep 100 & setsid sleep 100 & sleep 100")).status.ok());
+  ::kill(static_cast<pid_t>(state()->pid), SIGKILL);
+  EXPECT_TRUE(becomes_true(5, [&] { return !folder_.rank_lives(0); }));
+  EXPECT_FALSE(state()->ended());
+}
+
+TEST_F(SupervisorTest, NeverBecomesTwo) {
+  LaunchRequest job = folder_.request("sleep 100");
+  const LeaseKeeper keeper(folder_.step(), {0}, 60);
+  ASSERT_TRUE(supervise_job(job).status.ok());
+  const int64_t pid = state()->pid;
+  const CapturedOutput second = supervise_job(job);
+  EXPECT_EQ(second.status.code, kExitInfrastructure);
+  EXPECT_TRUE(mentions(second.err, "has a supervisor already: process " + std::to_string(pid))) << second.err;
+  EXPECT_EQ(state()->pid, pid);
+}
+
+TEST_F(SupervisorTest, ALaterAttemptEndsAnEarlierOne) {
+  LaunchRequest job = folder_.request("echo $ATTEMPT; sleep 100");
+  job.env["ATTEMPT"] = "first";
+  ASSERT_TRUE(supervise_job(job).status.ok());
+  const int64_t pid = state()->pid;
+  ASSERT_TRUE(becomes_true(5, [&] { return folder_.log(0) == "first\n"; }));
+  job.attempt = 2;
+  job.env["ATTEMPT"] = "second";
+  ASSERT_TRUE(supervise_job(job).status.ok());
+  EXPECT_NE(state()->pid, pid);
+  EXPECT_EQ(state()->attempt, 2);
+  EXPECT_EQ(state()->base.at("rank0.log"), 6) << "where the second attempt begins";
+}
+
+TEST_F(SupervisorTest, TwoJobsOnOneDevice) {
+  ASSERT_TRUE(supervise_job(folder_.request("sleep 100")).status.ok());
+  const JobFolder other;
+  LaunchRequest job = other.request("sleep 100");
+  job.env["ASSAY_LOCKS"] = folder_.locks().string();
+  job.run_id = "run-2";
+  const CapturedOutput said = supervise_job(job);
+  EXPECT_EQ(said.status.code, kExitInfrastructure);
+  EXPECT_TRUE(mentions(said.err, "device test 0 of ")) << said.err;
+  EXPECT_TRUE(mentions(said.err, "run run-1 of user ")) << said.err;
+  EXPECT_FALSE(other.rank_lives(0));
+  const auto refused = read_state(other.step(), 0);
+  ASSERT_TRUE(refused && refused->ended());
+  EXPECT_EQ(refused->error_kind, "infrastructure");
+  write_stop(folder_.step(), 0, 0);
+  ASSERT_TRUE(ends_within(10));
+  job.argv = {"true"};
+  EXPECT_TRUE(supervise_job(job).status.ok()) << "the device is free again";
+  EXPECT_TRUE(becomes_true(5, [&] { return !supervisor_lives(other.step(), 0); }));
+}
+
+TEST_F(SupervisorTest, WhatCannotBeStartedIsSaidAtOnce) {
+  LaunchRequest job = folder_.request("");
+  job.argv = {"no-such-program"};
+  const CapturedOutput said = supervise_job(job);
+  EXPECT_EQ(said.status.code, kExitInfrastructure);
+  EXPECT_TRUE(mentions(said.err, "no-such-program")) << said.err;
+  EXPECT_TRUE(mentions(state()->error, "no-such-program"));
+  fs::remove(folder_.step() / "job.node0.json");
+  const CapturedOutput none = capture(
+      {.argv = {(program_folder() / "assay").string(), "supervise", folder_.step().string(), "--node", "0"}}, 30);
+  EXPECT_EQ(none.status.code, kExitUsage);
+  EXPECT_TRUE(mentions(none.err, "job.node0.json")) << none.err;
+}
+
+TEST_F(SupervisorTest, OnAFullDiskTheLeaseHoldsAndTheEndIsTold) {
+  if (::geteuid() != 0 || ::mount("none", folder_.step().c_str(), "tmpfs", 0, "size=256k") != 0) {
+    GTEST_SKIP() << "a small disk needs root and mount";
+  }
+  LaunchRequest job =
+      folder_.request("head -c 1000000 /dev/zero > fill; until test -e ../../../go; do sleep 0.05; done; exit 5");
+  job.cwd = folder_.step();
+  job.lease_s = 1;
+  {
+    const LeaseKeeper keeper(folder_.step(), {0}, job.lease_s);
+    EXPECT_TRUE(supervise_job(job).status.ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+    EXPECT_EQ(fs::space(folder_.step()).available, 0u);
+    EXPECT_TRUE(folder_.rank_lives(0)) << "it was kept";
+    write_file_atomic(folder_.top() / "go", "");
+    EXPECT_TRUE(ends_within(10));
+  }
+  const auto last = state();
+  EXPECT_TRUE(last && last->result && last->result->status.code == 5);
+  EXPECT_TRUE(becomes_true(5, [&] { return !supervisor_lives(folder_.step(), 0); }));
+  ::umount2(folder_.step().c_str(), MNT_DETACH);
+}
+
+TEST_F(SupervisorTest, InTheForegroundItsExitCodeIsThatOfTheRank) {
+  const LeaseKeeper keeper(folder_.step(), {0}, 60);
+  EXPECT_EQ(supervise_job(folder_.request("exit 12"), {"--foreground"}).status.code, 12);
+  EXPECT_EQ(supervise_job(folder_.request("true"), {"--foreground"}).status.code, 0);
+  EXPECT_EQ(supervise_job(folder_.request("kill -9 $$"), {"--foreground"}).status.code, 137);
+}

@@ -1,0 +1,147 @@
+#include "plan/campaign/campaign.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "plan/campaign/campaign_plan.h"
+
+using namespace assay;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr char kSmall[] = R"(campaign: nightly
+vendor: cpu
+cases:
+  simplenet:libtorch:cpu:1:1:2: /data/fashion
+)";
+
+class CampaignTest : public ::testing::Test {
+ protected:
+  fs::path write(const std::string& text) {
+    write_file_atomic(folder_.path() / "campaign.yaml", text);
+    return folder_.path() / "campaign.yaml";
+  }
+  Campaign read(const std::string& text) { return read_campaign(write(text)); }
+  std::string error_of(const std::string& text) {
+    try {
+      read(text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "(none)";
+  }
+  TempFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(CampaignTest, DefaultsAreTheUsualOnes) {
+  const Campaign campaign = read(kSmall);
+  EXPECT_EQ(campaign.title, "nightly");
+  EXPECT_EQ(campaign.site.launcher, LauncherKind::Local);
+  EXPECT_EQ(campaign.site.division, Division::Closed);
+  EXPECT_EQ(campaign.retries, 1);
+  EXPECT_EQ(campaign.cases[0].stall_limit_s, kStallSeconds);
+  ASSERT_EQ(campaign.cases.size(), 1u);
+  EXPECT_EQ(campaign.cases[0].key.text(), "simplenet:libtorch:cpu:1:1:2");
+  EXPECT_EQ(campaign.cases[0].data, "/data/fashion");
+  EXPECT_THAT(campaign.cases[0].place, HasSubstr("campaign.yaml:4"));
+}
+
+TEST_F(CampaignTest, EverythingThatCanBeSaid) {
+  const Campaign campaign = read(R"(vendor: cpu
+division: open
+launcher: ssh
+hosts: [node1, {name: node2, address: 10.0.0.2, slots: 4, port: 22}]
+ssh: {user: trn, port: 2222, identity_file: keys/id, known_hosts: /etc/known, work_dir: /scratch}
+cases:
+  a:pytorch_1.13:cpu:2:1:1: {data: d, set: {x.y: 3, z: {w: 1}}, time_limit: 5, stall_limit: 2}
+  b:libtorch:cpu:1:4:1:
+set: {x.y: 1, x.q: 2}
+time_limit: 3600
+retries: 0
+max_failures: 3
+concurrency: 2
+lease: 20
+monitor: {interval: 0.5}
+environment: {A: 1, B: two words}
+collect: [output/model.safetensors]
+clear_caches: true
+master_port: 29500
+)");
+  EXPECT_EQ(campaign.title, "campaign");
+  const CampaignSite& site = campaign.site;
+  ASSERT_EQ(site.hosts.size(), 2u);
+  EXPECT_EQ(site.hosts[1].address, "10.0.0.2");
+  EXPECT_EQ(site.hosts[1].slots, 4);
+  EXPECT_EQ(site.hosts[0].ssh.port, 2222);
+  EXPECT_EQ(site.hosts[1].ssh.port, 22);
+  EXPECT_EQ(site.hosts[1].ssh.identity_file, (folder_.path() / "keys/id").string());
+  EXPECT_EQ(site.hosts[0].ssh.known_hosts, "/etc/known");
+  EXPECT_EQ(site.lease_s, 20);
+  EXPECT_EQ(site.master_port, 29500);
+  EXPECT_EQ(campaign.environment, (std::map<std::string, std::string>{{"A", "1"}, {"B", "two words"}}));
+  EXPECT_EQ(campaign.cases[0].data, (folder_.path() / "d").string());
+  EXPECT_EQ(campaign.cases[0].settings.to_json(), Json::parse(R"({"x": {"y": 3, "q": 2}, "z": {"w": 1}})"));
+  EXPECT_EQ(campaign.cases[0].time_limit_s, 5);
+  EXPECT_EQ(campaign.cases[1].time_limit_s, 3600);
+  // What the plan keeps is what was read.
+  EXPECT_EQ(site_of(to_json(site), "test"), site);
+}
+
+TEST_F(CampaignTest, MistakesAreNamedWithTheirPlace) {
+  const auto with = [](const std::string& line) { return kSmall + line + "\n"; };
+  EXPECT_THAT(error_of(with("retrys: 1")),
+              HasSubstr("campaign.yaml:5: a campaign has no 'retrys' (did you mean 'retries'?)"));
+  EXPECT_THAT(error_of(with("retries: -1")), HasSubstr("campaign.yaml:5: retries is from 0 to 100, found -1"));
+  EXPECT_THAT(error_of(with("time_limit: 0")), HasSubstr("campaign.yaml:5: time_limit is a number of seconds above 0"));
+  EXPECT_THAT(error_of(with("launcher: kubernetes")), HasSubstr("campaign.yaml:5: launcher"));
+  EXPECT_THAT(error_of(with("launcher: ssh")), HasSubstr("launcher ssh needs hosts"));
+  EXPECT_THAT(error_of(with("hosts: [a]")),
+              HasSubstr("campaign.yaml:5: hosts are those of launcher ssh; this is local"));
+  EXPECT_THAT(error_of(with("launcher: ssh\nhosts: [a, a]")), HasSubstr("host 'a' is there twice"));
+  EXPECT_THAT(error_of(with("launcher: ssh\nhosts: [-oProxyCommand=x]")),
+              HasSubstr("is not the name or address of a host"));
+  EXPECT_THAT(error_of(with("launcher: ssh\nhosts: [{name: a, slots: 0}]")), HasSubstr("slots is how many devices"));
+  EXPECT_THAT(error_of(with("environment: {A B: 1}")), HasSubstr("'A B' is not the name of a variable"));
+  EXPECT_THAT(error_of("vendor: cpu\ncases: {simplenet: /d}\n"), HasSubstr("'simplenet' is not whole"));
+  EXPECT_THAT(error_of("vendor: cpu\ncases: {a:b:c:0:1:1: /d}\n"), HasSubstr("campaign.yaml:2:"));
+  EXPECT_THAT(error_of("vendor: cpu\ncases: {}\n"), HasSubstr("at least one"));
+  EXPECT_THAT(error_of("cases: {a:b:c:1:1:1: /d}\n"), HasSubstr("vendor is required"));
+  EXPECT_THAT(error_of("vendor: cpu\ncases: {a:b:c:2:1:1: /d}\n"), HasSubstr("needs 2 hosts, the campaign has 1"));
+  EXPECT_THAT(error_of("[1, 2]"), HasSubstr("campaign.yaml"));
+  EXPECT_THAT(error_of(std::string("\0\xff{", 3)), HasSubstr("campaign.yaml"));
+}
+
+TEST_F(CampaignTest, APlanHasAStepForEveryRoundAndAJudgement) {
+  const CampaignPlan made = make_campaign_plan(read(kSmall), ASSAY_SOURCE_DIR);
+  std::vector<std::string> names;
+  for (const Step& step : made.plan.steps) names.push_back(step.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"simplenet-libtorch-cpu-1x1-r1", "simplenet-libtorch-cpu-1x1-r2",
+                                             "simplenet-libtorch-cpu-1x1-target"}));
+  const Step& second = made.plan.steps[1];
+  EXPECT_TRUE(second.on_hosts);
+  EXPECT_EQ(second.round, 2);
+  EXPECT_EQ(second.case_key, "simplenet:libtorch:cpu:1:1:2");
+  EXPECT_EQ(second.argv, (std::vector<std::string>{"assay-worker", "train", "--config",
+                                                   "steps/2-simplenet-libtorch-cpu-1x1-r2/config.json", "--output",
+                                                   "steps/2-simplenet-libtorch-cpu-1x1-r2/output"}));
+  EXPECT_TRUE(made.data.contains("/data/fashion"));
+  EXPECT_EQ(plan_of(to_json(made.plan), "test").hash(), made.plan.hash());
+}
+
+TEST_F(CampaignTest, ClosedMeansThatOnlyMutableKeysChange) {
+  const std::string text = std::string(kSmall) + "set: {Optimizer.lr.learning_rate: 0.1}\n";
+  try {
+    make_campaign_plan(read(text), ASSAY_SOURCE_DIR);
+    FAIL() << "the learning rate is not mutable";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("campaign.yaml:5"));
+    EXPECT_THAT(error.what(), HasSubstr("learning_rate may not be changed"));
+  }
+  const CampaignPlan open = make_campaign_plan(read(text + "division: open\n"), ASSAY_SOURCE_DIR);
+  EXPECT_EQ(open.plan.steps.size(), 2u);  // nobody judges a case that was changed
+}
