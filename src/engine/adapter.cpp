@@ -17,7 +17,7 @@ std::unique_ptr<Optimizer> Adapter::create_optimizer(Module& module, const Optim
 std::unique_ptr<LowPrecisionWeights> Adapter::model_to_fp16(Network& network, torch::ScalarType dtype) {
   std::vector<torch::Tensor> parameters;
   for (const auto& [name, parameter] : trainable_parameters(network)) {
-    if (parameter.dim() > 1) parameters.push_back(parameter);
+    if (computes_low(parameter)) parameters.push_back(parameter);
   }
   return std::make_unique<LowPrecisionWeights>(std::move(parameters), dtype);
 }

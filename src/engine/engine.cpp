@@ -44,7 +44,8 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
   if (!parts.optimizer) throw ConfigError(fmt::format("adapter '{}': create_optimizer made none", adapter.name()));
   notify(keys::kCreateOptimizer, {{"adapter", adapter.name()}, {"optimizer", options_.optimizer.name}});
   if (options_.precision.low_weights) {
-    low_weights_ = adapter.model_to_fp16(module_.model(), *options_.precision.mixed);
+    low_weights_ = strategy_.create_low_weights(*options_.precision.mixed);
+    if (!low_weights_) low_weights_ = adapter.model_to_fp16(module_.model(), *options_.precision.mixed);
     if (!low_weights_) throw ConfigError(fmt::format("adapter '{}': model_to_fp16 made nothing", adapter.name()));
     notify(keys::kModelToFp16, {{"adapter", adapter.name()}, {"dtype", precision_name(options_.precision)}});
   }
@@ -52,8 +53,7 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
   notify(keys::kModelToDdp, {{"adapter", adapter.name()}, {"strategy", strategy_.describe()}});
   if (options_.precision.scaling) parts.scaler = adapter.create_grad_scaler(*options_.precision.scaling);
   if (options_.optimizer.ema_decay) {
-    parts.average =
-        std::make_unique<WeightAverage>(trainable_parameters(module_.model()), *options_.optimizer.ema_decay);
+    parts.average = std::make_unique<WeightAverage>(module_.trained_parameters(), *options_.optimizer.ema_decay);
   }
   optimizer_ = std::make_unique<Updater>(std::move(parts));
 }

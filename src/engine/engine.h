@@ -62,7 +62,7 @@ class Engine {
   // ConfigError when the folder's checkpoint was made with another configuration.
   bool resume();
   // The weights that a run ends with are their average, when there is one (Optimizer.ema).
-  void adopt_average();
+  void adopt_average() { optimizer_->adopt_average(); }
   // Calls the exporter with the network in evaluation mode.
   void export_model(const std::function<void(Module&)>& exporter);
 

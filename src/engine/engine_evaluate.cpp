@@ -129,15 +129,6 @@ EvalSums Engine::run_batches(Loader& loader, std::optional<int64_t> max_batches,
   return strategy_.merge(collected.sums());
 }
 
-void Engine::adopt_average() {
-  std::vector<torch::Tensor> averages;
-  if (const std::unique_ptr<WeightSwap> swap = optimizer_->use_average()) {
-    for (const torch::Tensor& parameter : module_.model().parameters()) averages.push_back(parameter.detach().clone());
-  }
-  const std::vector<torch::Tensor> parameters = module_.model().parameters();
-  for (size_t i = 0; i < averages.size(); ++i) parameters[i].detach().copy_(averages[i]);
-}
-
 void Engine::export_model(const std::function<void(Module&)>& exporter) {
   const torch::NoGradGuard no_grad;
   module_.model().eval();

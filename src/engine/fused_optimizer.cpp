@@ -62,6 +62,13 @@ T* pointer(const torch::Tensor& tensor, int64_t begin) {
   return tensor.defined() ? tensor.data_ptr<T>() + begin : nullptr;
 }
 
+std::vector<std::string> names_of_all(const ParameterSet& set) {
+  if (!set.all_names.empty()) return set.all_names;
+  std::vector<std::string> names;
+  for (const TrainedParameter& parameter : set.parameters) names.push_back(parameter.name);
+  return names;
+}
+
 template <typename T>
 UpdateFactors<T> factors_of(const Optimizer::Options& o, double rate, double scale, int64_t num_updates) {
   const auto t = static_cast<double>(num_updates);
@@ -86,19 +93,8 @@ void check_optimizer_options(const Optimizer::Options& options, const ParameterS
     throw ConfigError(fmt::format("Optimizer.name '{}': unknown optimizer{}; known are {}", options.name,
                                   did_you_mean(options.name, known), join(known, ", ")));
   }
-  for (const TrainedParameter& parameter : set.parameters) {
-    if (options.name == "LAMB" && !parameter.is_whole) {
-      throw ConfigError(
-          fmt::format("Optimizer.name LAMB: its norms are over whole parameters, and this process has a part of {}; "
-                      "use AdamW with sharding and tensor parallelism",
-                      parameter.name));
-    }
-  }
   if (!options.no_decay) return;
-  std::vector<std::string> names = set.all_names;
-  if (names.empty()) {
-    for (const TrainedParameter& parameter : set.parameters) names.push_back(parameter.name);
-  }
+  const std::vector<std::string> names = names_of_all(set);
   for (const std::string& part : *options.no_decay) {
     const bool used = std::any_of(names.begin(), names.end(),
                                   [&](const std::string& name) { return name.find(part) != std::string::npos; });
@@ -118,6 +114,9 @@ bool is_decayed(const Optimizer::Options& options, const std::string& name, int6
 FusedOptimizer::FusedOptimizer(const ParameterSet& set, const Options& options)
     : options_(options), sum_of_all_(set.sum_of_all) {
   check_optimizer_options(options, set);
+  std::map<std::string, size_t> index;
+  for (const std::string& name : names_of_all(set)) index.emplace(name, index.size());
+  num_parameters_ = index.size();
   for (const TrainedParameter& parameter : set.parameters) {
     const torch::Tensor& weight = parameter.tensor;
     const torch::ScalarType type = weight.scalar_type();
@@ -131,7 +130,8 @@ FusedOptimizer::FusedOptimizer(const ParameterSet& set, const Options& options)
               .first = {},
               .second = {},
               .decays = is_decayed(options, parameter.name, parameter.num_dims),
-              .counts = parameter.counts};
+              .counts = parameter.counts,
+              .index = index.at(parameter.name)};
     if (has_moments(options) || has_momentum(options)) slot.first = at::zeros_like(weight.detach());
     if (has_moments(options) || has_squares(options)) slot.second = at::zeros_like(weight.detach());
     slots_.push_back(std::move(slot));
@@ -186,9 +186,10 @@ double FusedOptimizer::gradient_norm(const std::vector<Piece>& pieces) const {
       sums[i] = squares(gradient_of<T>(piece.gradient, piece.begin, piece.count, buffer), piece.count);
     }
   });
-  double total = 0;
-  for (size_t i = 0; i < sums.size(); ++i) total += pieces[i].slot->counts ? sums[i] : 0;
-  return std::sqrt(sum_of_all_(total));
+  std::vector<double> total = {0};
+  for (size_t i = 0; i < sums.size(); ++i) total[0] += pieces[i].slot->counts ? sums[i] : 0;
+  sum_of_all_(total);
+  return std::sqrt(total[0]);
 }
 
 // One pass of a rule. `ratios` (of the rate) and `norms`, where given, have one entry a piece.
@@ -220,21 +221,28 @@ void FusedOptimizer::pass(UpdateRule rule, const std::vector<Piece>& pieces, con
   });
 }
 
+std::vector<double> FusedOptimizer::trust_ratios(const std::vector<Piece>& pieces,
+                                                 const std::vector<UpdateNorms>& norms) const {
+  std::vector<double> sums(2 * num_parameters_);  // of weight and change, one parameter after the other
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i].slot->counts) continue;
+    sums[2 * pieces[i].slot->index] += norms[i].weight;
+    sums[2 * pieces[i].slot->index + 1] += norms[i].change;
+  }
+  sum_of_all_(sums);
+  std::vector<double> ratios;
+  for (const Piece& piece : pieces) {
+    const double weight = sums[2 * piece.slot->index], change = sums[2 * piece.slot->index + 1];
+    ratios.push_back(weight > 0 && change > 0 ? std::sqrt(weight / change) : 1.0);
+  }
+  return ratios;
+}
+
 template <typename T>
 void FusedOptimizer::update_lamb(const std::vector<Piece>& pieces, const UpdateFactors<T>& factors) {
   std::vector<UpdateNorms> norms(pieces.size());
   pass(UpdateRule::LambMoments, pieces, factors, {}, &norms);
-  std::map<const Slot*, UpdateNorms> sums;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    sums[pieces[i].slot].weight += norms[i].weight;
-    sums[pieces[i].slot].change += norms[i].change;
-  }
-  std::vector<double> ratios;
-  for (const Piece& piece : pieces) {
-    const UpdateNorms& sum = sums[piece.slot];
-    ratios.push_back(sum.weight > 0 && sum.change > 0 ? std::sqrt(sum.weight / sum.change) : 1.0);
-  }
-  pass(UpdateRule::LambWeights, pieces, factors, ratios, nullptr);
+  pass(UpdateRule::LambWeights, pieces, factors, trust_ratios(pieces, norms), nullptr);
 }
 
 template <typename T>

@@ -48,7 +48,8 @@ class FusedOptimizer final : public Optimizer {
     torch::Tensor first;   // same layout as the weight
     torch::Tensor second;  // same layout as the weight
     bool decays = true;
-    bool counts = true;  // in the norm of all gradients
+    bool counts = true;  // in sums over all processes
+    size_t index = 0;    // of the parameter among those of all processes
   };
   // A part of one parameter that one thread updates. Elements of the gradient; those of the weight are at the same
   // place unless the gradient is one of rows.
@@ -68,12 +69,15 @@ class FusedOptimizer final : public Optimizer {
   template <typename T>
   void pass(UpdateRule rule, const std::vector<Piece>& pieces, const UpdateFactors<T>& factors,
             const std::vector<double>& ratios, std::vector<UpdateNorms>* norms);
+  // |weight| / |change| for each piece, over the whole parameter, of which other processes may have parts.
+  std::vector<double> trust_ratios(const std::vector<Piece>& pieces, const std::vector<UpdateNorms>& norms) const;
   template <typename T>
   void update_lamb(const std::vector<Piece>& pieces, const UpdateFactors<T>& factors);
 
   Options options_;
-  std::function<double(double)> sum_of_all_;
+  std::function<void(std::vector<double>&)> sum_of_all_;
   std::vector<Slot> slots_;
+  size_t num_parameters_ = 0;  // of all processes
   int64_t num_updates_ = 0;
 };
 

@@ -21,14 +21,16 @@ struct TrainedParameter {
   std::string name;
   torch::Tensor tensor;
   int64_t num_dims = 0;  // of the whole parameter, of which the tensor may be a flat piece
-  bool counts = true;    // in the norm of all gradients; false where another process counts the same parameter
-  bool is_whole = true;  // the tensor is all of the parameter
+  bool counts = true;    // in sums over all processes; false where another one counts the same elements
 };
 struct ParameterSet {
   std::vector<TrainedParameter> parameters;
   std::vector<std::string> all_names = {};  // of all processes; empty: those of `parameters`
-  // Makes a sum over the parameters of this process one over those of all processes.
-  std::function<double(double)> sum_of_all = [](double own) { return own; };
+  // Makes sums over what this process has sums over what all processes have, which all call it for as many.
+  std::function<void(std::vector<double>&)> sum_of_all = [](std::vector<double>& /*own*/) {};
+  // Given where the network's weights are gathered from the tensors: makes a change of their values that is no update,
+  // and the network sees it when it computes next.
+  std::function<void(const std::function<void()>& change)> change_values = {};
 };
 
 ParameterSet whole_parameters(const NamedTensors& parameters);

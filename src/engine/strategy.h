@@ -55,6 +55,8 @@ class Strategy {
 
   // Who updates the weights, where the processes do not do it themselves; null: the adapter's optimizer.
   virtual std::unique_ptr<Optimizer> create_optimizer(const Optimizer::Options& /*options*/) { return nullptr; }
+  // Level O2's weights, where not every process has all of them to make copies of; null: the adapter's.
+  virtual std::unique_ptr<LowPrecisionWeights> create_low_weights(torch::ScalarType /*dtype*/) { return nullptr; }
 
   // --- a step
   virtual double sum_over_replicas(double own) { return own; }

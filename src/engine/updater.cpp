@@ -32,4 +32,8 @@ std::unique_ptr<WeightSwap> Updater::use_average() const {
   return parts_.average && num_updates() > 0 ? parts_.average->use() : nullptr;
 }
 
+void Updater::adopt_average() const {
+  if (parts_.average && num_updates() > 0) parts_.average->adopt();
+}
+
 }  // namespace assay

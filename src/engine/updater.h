@@ -34,6 +34,8 @@ class Updater final : public Optimizer {
 
   // The parameters hold their average as long as the result lives; null when there is no average (yet).
   std::unique_ptr<WeightSwap> use_average() const;
+  // The parameters become their average, if there is one.
+  void adopt_average() const;
 
  private:
   Parts parts_;

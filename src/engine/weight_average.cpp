@@ -2,15 +2,14 @@
 
 namespace assay {
 
-WeightAverage::WeightAverage(NamedTensors parameters, double decay)
-    : parameters_(std::move(parameters)), decay_(decay) {
-  for (const auto& [name, weight] : parameters_) averages_.push_back(weight.detach().clone());
+WeightAverage::WeightAverage(const ParameterSet& parameters, double decay) : set_(parameters), decay_(decay) {
+  for (const TrainedParameter& parameter : set_.parameters) averages_.push_back(parameter.tensor.detach().clone());
 }
 
 void WeightAverage::update(int64_t num_updates) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < averages_.size(); ++i) {
-    const torch::Tensor weight = parameters_[i].second.detach();
+    const torch::Tensor weight = set_.parameters[i].tensor.detach();
     if (num_updates == 1) {
       averages_[i].copy_(weight);
     } else {
@@ -21,13 +20,22 @@ void WeightAverage::update(int64_t num_updates) {
 
 std::unique_ptr<WeightSwap> WeightAverage::use() const {
   std::vector<WeightSwap::Pair> pairs;
-  for (size_t i = 0; i < averages_.size(); ++i) pairs.push_back({parameters_[i].second, averages_[i]});
+  for (size_t i = 0; i < averages_.size(); ++i) pairs.push_back({set_.parameters[i].tensor, averages_[i]});
+  if (set_.change_values) return std::make_unique<ValueSwap>(std::move(pairs), set_.change_values);
   return std::make_unique<WeightSwap>(std::move(pairs));
+}
+
+void WeightAverage::adopt() const {
+  const auto copy = [this] {
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < averages_.size(); ++i) set_.parameters[i].tensor.detach().copy_(averages_[i]);
+  };
+  set_.change_values ? set_.change_values(copy) : copy();
 }
 
 NamedTensors WeightAverage::state() const {
   NamedTensors state;
-  for (size_t i = 0; i < averages_.size(); ++i) state.emplace_back("ema." + parameters_[i].first, averages_[i]);
+  for (size_t i = 0; i < averages_.size(); ++i) state.emplace_back("ema." + set_.parameters[i].name, averages_[i]);
   return state;
 }
 

@@ -12,18 +12,22 @@ namespace assay {
 
 class WeightAverage {
  public:
-  WeightAverage(NamedTensors parameters, double decay);  // keeps the parameters
+  // Keeps the parameters. Of those that are pieces it has the averages of the pieces.
+  WeightAverage(const ParameterSet& parameters, double decay);
+  WeightAverage(const NamedTensors& parameters, double decay) : WeightAverage(whole_parameters(parameters), decay) {}
 
   // After each update; `num_updates` counts this one.
   void update(int64_t num_updates);
-  // The parameters hold the average as long as the result lives.
+  // The parameters hold the average as long as the result lives; state() must wait for its end.
   std::unique_ptr<WeightSwap> use() const;
+  // The parameters become the average.
+  void adopt() const;
 
   NamedTensors state() const;  // "ema.<parameter>"
   void load_state(const std::map<std::string, torch::Tensor>& state);
 
  private:
-  NamedTensors parameters_;
+  ParameterSet set_;
   std::vector<torch::Tensor> averages_;
   double decay_;
 };

@@ -4,6 +4,7 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <vector>
 
 namespace assay {
@@ -21,14 +22,49 @@ class WeightSwap {
       pair.replacement = own;
     }
   }
-  ~WeightSwap() {
+  virtual ~WeightSwap() {
     for (Pair& pair : pairs_) pair.parameter.set_data(pair.replacement);
   }
   WeightSwap(const WeightSwap&) = delete;
   WeightSwap& operator=(const WeightSwap&) = delete;
 
+ protected:
+  WeightSwap() = default;  // for a swap of another kind
+
  private:
   std::vector<Pair> pairs_;
+};
+
+// The same for parameters whose memory others have views of: it stays, and the values in it change places.
+class ValueSwap final : public WeightSwap {
+ public:
+  using Change = std::function<void()>;
+  // Makes each exchange by `changes`.
+  ValueSwap(std::vector<Pair> pairs, std::function<void(const Change&)> changes)
+      : pairs_(std::move(pairs)), changes_(std::move(changes)) {
+    exchange();
+  }
+  ~ValueSwap() override {
+    try {
+      exchange();
+    } catch (const std::exception&) {  // other processes are lost, which whatever is done next with them says
+    }
+  }
+
+ private:
+  void exchange() {
+    changes_([this] {
+      const torch::NoGradGuard no_grad;
+      for (Pair& pair : pairs_) {
+        const torch::Tensor own = pair.parameter.detach().clone();
+        pair.parameter.detach().copy_(pair.replacement);
+        pair.replacement.copy_(own);
+      }
+    });
+  }
+
+  std::vector<Pair> pairs_;
+  std::function<void(const Change&)> changes_;
 };
 
 }  // namespace assay

@@ -23,6 +23,19 @@ void set_generator_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
+// Autocast keeps the copies that it makes of weights until the end of its scope. Those of the first pass have no
+// gradient, and the second pass, in no scope, would leave its own to the next step, when the weights are others.
+class NoKeptCopies {
+ public:
+  NoKeptCopies() { at::autocast::set_autocast_cache_enabled(false); }
+  ~NoKeptCopies() { at::autocast::set_autocast_cache_enabled(before_); }
+  NoKeptCopies(const NoKeptCopies&) = delete;
+  NoKeptCopies& operator=(const NoKeptCopies&) = delete;
+
+ private:
+  bool before_ = at::autocast::is_autocast_cache_enabled();
+};
+
 // The surroundings of the first pass, brought back for the second: random generator and autocast.
 class Surroundings {
  public:
@@ -61,6 +74,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
                                at::TensorList inputs) {
     auto saved = c10::make_intrusive<Saved>();
     saved->part = part;
+    const NoKeptCopies no_copies;
     variable_list outputs = part(inputs.vec());
     context->saved_data["part"] = c10::IValue::make_capsule(std::move(saved));
     context->save_for_backward(inputs.vec());
@@ -77,6 +91,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
     variable_list outputs;
     saved->surroundings.with([&] {
       const torch::AutoGradMode enable(true);
+      const NoKeptCopies no_copies;
       outputs = saved->part(inputs);
     });
     variable_list used, used_gradients;  // an output that nobody used has no gradient

@@ -49,7 +49,7 @@ GradientSync::GradientSync(const SyncedParameters& parameters, const Groups& gro
   };
   for (const NamedTensors& group : parameters.groups) add(group);
   num_early_ = buckets_.size();
-  add(parameters.late);
+  for (const NamedTensors& group : parameters.late) add(group);
 }
 
 void GradientSync::begin_step() {

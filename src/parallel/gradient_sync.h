@@ -16,7 +16,7 @@ namespace assay {
 
 struct SyncedParameters {
   std::vector<NamedTensors> groups;  // dense ones, a bucket each, in the order in which gradients become ready
-  NamedTensors late;                 // dense ones whose gradients are complete only at the end of a step
+  std::vector<NamedTensors> late;    // the same of those whose gradients are complete only at the end of a step
   NamedTensors sparse;               // their gradients are some rows of a table
 };
 
@@ -78,7 +78,7 @@ class GradientSync {
   void exchange_sparse(torch::Tensor parameter);
 
   Groups groups_;
-  std::vector<Bucket> buckets_;  // the late one last
+  std::vector<Bucket> buckets_;  // the late ones last
   size_t num_early_ = 0;
   NamedTensors sparse_;
   size_t next_to_start_ = 0;

@@ -34,12 +34,11 @@ StateName split_state_name(const std::string& name) {
 
 void MeshStrategy::begin_evaluation() {
   if (!sharded_) return;
-  if (options_.sharding_stage < 3) sharded_->fetch_weights();
-  if (options_.sharding_stage == 3 && sharded_->has_late()) sharded_->acquire(sharded_->num_early());
+  shards_weights() ? sharded_->acquire_late() : sharded_->fetch_weights();
 }
 
 void MeshStrategy::end_evaluation() {
-  if (sharded_ && options_.sharding_stage == 3 && sharded_->has_late()) sharded_->release(sharded_->num_early());
+  if (shards_weights()) sharded_->release_late();
 }
 
 std::optional<EvalStep> MeshStrategy::evaluate(Module& module, const Batch& batch, bool test) {
@@ -60,8 +59,8 @@ void MeshStrategy::broadcast(std::string& bytes) { broadcast_text(mesh_.all(), b
 NamedTensors MeshStrategy::whole_weights(const Module& module) {
   TensorsByName own;
   for (const auto& [name, tensor] : state_of(module.model())) own[name] = tensor;
-  if (sharded_ && options_.sharding_stage < 3) sharded_->fetch_weights();
-  if (sharded_ && options_.sharding_stage == 3) {
+  if (sharded_ && !shards_weights()) sharded_->fetch_weights();
+  if (shards_weights()) {
     for (auto& [name, tensor] : sharded_->join(sharded_->weight_pieces())) own[name] = tensor;
   }
   std::vector<const TensorRecord*> records;

@@ -24,9 +24,9 @@ namespace {
 class BeforeBackward : public torch::autograd::Function<BeforeBackward> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, at::TensorList tensors,
-                                                ShardedParameters* sharded, int64_t bucket) {
+                                                ShardedParameters* sharded, const std::vector<int64_t>& buckets) {
     context->saved_data["sharded"] = reinterpret_cast<int64_t>(sharded);
-    context->saved_data["bucket"] = bucket;
+    context->saved_data["buckets"] = buckets;
     context->set_materialize_grads(false);
     torch::autograd::variable_list same;
     for (const torch::Tensor& tensor : tensors) same.push_back(tensor.view_as(tensor));
@@ -35,7 +35,9 @@ class BeforeBackward : public torch::autograd::Function<BeforeBackward> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     auto* sharded = reinterpret_cast<ShardedParameters*>(context->saved_data["sharded"].toInt());
-    sharded->acquire(static_cast<size_t>(context->saved_data["bucket"].toInt()));
+    for (const int64_t bucket : context->saved_data["buckets"].toIntVector()) {
+      sharded->acquire(static_cast<size_t>(bucket));
+    }
     gradients.resize(gradients.size() + 2);
     return gradients;
   }
@@ -65,19 +67,11 @@ bool MeshStrategy::measures() const {
   return mesh_.place().tensor == 0 && mesh_.place().pipeline == options_.pipeline - 1;
 }
 
-void MeshStrategy::refuse(const Module& module, const EngineOptions& options) const {
-  if (options_.shards() && options.optimizer.ema_decay) {
-    throw ConfigError("Optimizer.ema: no process has all weights right after an update with sharding; leave one out");
-  }
+void MeshStrategy::refuse(const Module& module) const {
   if (options_.shards() && options_.sharding_stage == 3 && options_.pipeline > 1) {
     throw ConfigError(
         "Distributed.sharding.sharding_stage 3 with pp_degree above 1: a pipeline keeps its own weights "
         "anyway; use stage 1 or 2");
-  }
-  if (options_.shards() && options_.sharding_stage == 3 && options.precision.low_weights) {
-    throw ConfigError(
-        "Engine.mix_precision.level O2 with sharding_stage 3: there are no whole weights to copy; use O1, "
-        "or stage 1 or 2");
   }
   if (options_.tensor > 1 && module.model().weight_splits().empty()) {
     throw ConfigError(
@@ -164,9 +158,10 @@ void MeshStrategy::make_ties(Network& network) {
   for (auto& [stages, tied] : by_stages) ties_.push_back({mesh_.stages(stages, "tied"), std::move(tied)});
 }
 
-void MeshStrategy::make_sync(Module& module) {
-  Network& network = module.model();
-  const std::vector<std::string> sparse = network.sparse_parameters(), whole = network.whole_sequence_parameters();
+// Which parameters stand together. A bucket that is gathered by itself is of one precision in a step, so with
+// `splits_by_precision` those that differ stand apart.
+SyncedParameters MeshStrategy::synced_parameters(const Network& network, bool splits_by_precision) const {
+  const std::vector<std::string> sparse = network.sparse_parameters();
   std::set<std::string> late;
   for (const Tie& tie : ties_) {
     for (const auto& [name, parameter] : tie.parameters) late.insert(name);
@@ -182,20 +177,36 @@ void MeshStrategy::make_sync(Module& module) {
   }
   SyncedParameters synced;
   NamedTensors early;
+  const auto is_low = [&](const torch::Tensor& parameter) { return splits_by_precision && computes_low(parameter); };
+  std::map<bool, NamedTensors> late_groups;
   for (const auto& [name, parameter] : trainable_parameters(network)) {
     if (std::find(sparse.begin(), sparse.end(), name) != sparse.end()) {
       synced.sparse.emplace_back(name, parameter);
     } else {
-      (late.contains(name) ? synced.late : early).emplace_back(name, parameter);
+      (late.contains(name) ? late_groups[is_low(parameter)] : early).emplace_back(name, parameter);
     }
   }
+  for (auto& [low, group] : late_groups) synced.late.push_back(std::move(group));
   if (by_segment) {
-    std::map<int64_t, NamedTensors> groups;
-    for (const auto& entry : early) groups[-segment.at(entry.first)].push_back(entry);  // the last segment first
-    for (auto& [index, group] : groups) synced.groups.push_back(std::move(group));
+    std::map<std::pair<int64_t, bool>, NamedTensors> groups;
+    for (const auto& entry : early) {  // the last segment first
+      groups[{-segment.at(entry.first), is_low(entry.second)}].push_back(entry);
+    }
+    for (auto& [key, group] : groups) synced.groups.push_back(std::move(group));
   } else if (!early.empty()) {
     synced.groups = group_by_size(early, options_.bucket_bytes);
   }
+  return synced;
+}
+
+void MeshStrategy::make_sync(Module& module, const EngineOptions& options) {
+  Network& network = module.model();
+  const std::vector<std::string> whole = network.whole_sequence_parameters();
+  std::optional<torch::ScalarType> low_type;
+  if (options.precision.low_weights && options_.shards() && options_.sharding_stage == 3) {
+    low_type = options.precision.mixed;
+  }
+  const SyncedParameters synced = synced_parameters(network, low_type.has_value());
   GradientSync::Groups groups{
       .replicas = mesh_.replicas(),
       .tensor = mesh_.tensor(),
@@ -212,6 +223,7 @@ void MeshStrategy::make_sync(Module& module) {
         ShardedParameters::Sharding{.group = mesh_.sharding(),
                                     .data = mesh_.data(),
                                     .stage = options_.sharding_stage,
+                                    .low_type = low_type,
                                     .gathers = options_.broken != "sharded-no-gather"});
     sharded_ = made.get();
     sync_ = std::move(made);
@@ -222,24 +234,36 @@ void MeshStrategy::make_sync(Module& module) {
 
 // Stage 3: the weights of a segment are there while it computes, forward and again backward.
 void MeshStrategy::run_segments_with_their_weights(Network& network) {
-  std::map<int64_t, size_t> bucket;  // of a segment
+  std::map<int64_t, std::vector<int64_t>> buckets;  // of a segment
   for (int64_t i = 0; i < network.num_segments(); ++i) {
+    std::set<int64_t> own;
     for (const std::string& name : network.segment_parameters(i)) {
       const std::optional<size_t> found = sharded_->bucket_of(name);
-      if (found && *found < sharded_->num_early()) bucket[i] = *found;
+      if (found && sharded_->is_early(*found)) own.insert(static_cast<int64_t>(*found));
     }
+    if (!own.empty()) buckets[i].assign(own.begin(), own.end());
   }
-  network.run_segments_by([this, &network, bucket](int64_t index, const TensorList& stream, const TensorList& inputs) {
-    const auto found = bucket.find(index);
-    if (found == bucket.end()) return network.run_segment(index, stream, inputs);
-    sharded_->acquire(found->second);
+  network.run_segments_by([this, &network, buckets](int64_t index, const TensorList& stream, const TensorList& inputs) {
+    const auto found = buckets.find(index);
+    if (found == buckets.end()) return network.run_segment(index, stream, inputs);
+    for (const int64_t bucket : found->second) sharded_->acquire(static_cast<size_t>(bucket));
     TensorList outputs = network.run_segment(index, stream, inputs);
     if (torch::GradMode::is_enabled()) {
-      outputs = BeforeBackward::apply(at::TensorList(outputs), sharded_, static_cast<int64_t>(found->second));
+      outputs = BeforeBackward::apply(at::TensorList(outputs), sharded_, found->second);
     }
-    sharded_->release(found->second);
+    for (const int64_t bucket : found->second) sharded_->release(static_cast<size_t>(bucket));
     return outputs;
   });
+}
+
+// In a step the sharded weights are of the lower precision by themselves; what is left is whole on every process.
+std::unique_ptr<LowPrecisionWeights> MeshStrategy::create_low_weights(torch::ScalarType dtype) {
+  if (!shards_weights()) return nullptr;
+  std::vector<torch::Tensor> whole;
+  for (const auto& [name, parameter] : trainable_parameters(*network_)) {
+    if (!sharded_->bucket_of(name) && computes_low(parameter)) whole.push_back(parameter);
+  }
+  return std::make_unique<LowPrecisionWeights>(std::move(whole), dtype);
 }
 
 ParameterSet MeshStrategy::trained_set() const {
@@ -248,20 +272,18 @@ ParameterSet MeshStrategy::trained_set() const {
     const TensorRecord& record = *whole_->find(parameter.name);
     if (!record.split && mesh_.place().tensor != 0) parameter.counts = false;
     if (record.stages.front() != mesh_.place().pipeline) parameter.counts = false;
-    if (record.split) parameter.is_whole = false;
   }
   for (const TensorRecord& record : whole_->records()) {
     if (record.is_trained) set.all_names.push_back(record.name);
   }
-  set.sum_of_all = [&group = mesh_.model()](double own) {
-    group.all_reduce(&own, 1, DType::F64);
-    return own;
+  set.sum_of_all = [&group = mesh_.model()](std::vector<double>& own) {
+    group.all_reduce(own.data(), static_cast<int64_t>(own.size()), DType::F64);
   };
   return set;
 }
 
 void MeshStrategy::prepare(Module& module, const EngineOptions& options) {
-  refuse(module, options);
+  refuse(module);
   network_ = &module.model();
   edges_ = options_.pipeline > 1 ? divide_segments(segment_costs(module), options_.pipeline * options_.virtual_stages)
                                  : std::vector<int64_t>{0, network_->num_segments()};
@@ -273,8 +295,8 @@ void MeshStrategy::prepare(Module& module, const EngineOptions& options) {
         mesh_.pipeline(), Pipeline::Options{.virtual_stages = options_.virtual_stages, .edges = edges_});
     make_ties(*network_);
   }
-  make_sync(module);
-  if (sharded_ && options_.sharding_stage == 3) run_segments_with_their_weights(*network_);
+  make_sync(module, options);
+  if (shards_weights()) run_segments_with_their_weights(*network_);
   module.set_trained_parameters(trained_set());
   if (num_replicas() > 1 || options_.pipeline > 1) seed_random(0);
 }
@@ -302,7 +324,10 @@ void MeshStrategy::begin_step(int64_t step) {
   mesh_.replicas().set_purpose(fmt::format("gradients of step {}", step));
   mesh_.all().set_purpose(fmt::format("the end of step {}", step));
   sync_->begin_step();
-  if (sharded_ && options_.sharding_stage == 3 && sharded_->has_late()) sharded_->acquire(sharded_->num_early());
+  if (shards_weights()) {
+    sharded_->use_low_type(true);
+    sharded_->acquire_late();
+  }
   statistics_.emplace(mesh_.replicas());
 }
 
@@ -322,6 +347,8 @@ void MeshStrategy::sum_ties() {
       torch::Tensor tensor = parameter, gradient = tensor.grad();
       gradient = !gradient.defined() ? torch::zeros_like(tensor)
                                      : (gradient.is_sparse() ? gradient.to_dense() : gradient.contiguous());
+      // With O2 a stage may have a gradient of the lower precision and another none, and sums are better in this one.
+      gradient = gradient.to(tensor.scalar_type());
       tie.group->all_reduce(gradient.data_ptr(), gradient.numel(), comm_type(gradient.scalar_type()));
       tensor.mutable_grad() = gradient;
     }
@@ -331,7 +358,10 @@ void MeshStrategy::sum_ties() {
 void MeshStrategy::finish_gradients() {
   sum_ties();
   sync_->finish();
-  if (sharded_ && options_.sharding_stage == 3 && sharded_->has_late()) sharded_->release(sharded_->num_early());
+  if (shards_weights()) {
+    sharded_->release_late();
+    sharded_->use_low_type(false);
+  }
   statistics_.reset();
 }
 
@@ -350,7 +380,7 @@ double MeshStrategy::comm_seconds() const { return mesh_.seconds_waited() - wait
 
 void MeshStrategy::compare_replicas() {
   if (sharded_) {
-    if (options_.sharding_stage == 3) return;  // there is one copy of every weight
+    if (shards_weights()) return;  // there is one copy of every weight
     sharded_->fetch_weights();
   }
   std::vector<std::string> names;

@@ -33,6 +33,7 @@ class MeshStrategy final : public Strategy {
   int replica() const override { return mesh_.replica(); }
 
   void prepare(Module& module, const EngineOptions& options) override;
+  std::unique_ptr<LowPrecisionWeights> create_low_weights(torch::ScalarType dtype) override;
 
   double sum_over_replicas(double own) override;
   void begin_step(int64_t step) override;
@@ -60,13 +61,15 @@ class MeshStrategy final : public Strategy {
   void weights_changed() override;
 
  private:
+  bool shards_weights() const { return sharded_ && options_.sharding_stage == 3; }
   bool measures() const;  // this process's losses and metrics count: others of its replica have the same
-  void refuse(const Module& module, const EngineOptions& options) const;
+  void refuse(const Module& module) const;
   std::vector<TensorRecord> take_stock(const Network& network) const;
   std::vector<double> segment_costs(Module& module) const;
   void cut_weights(Network& network);
   void make_ties(Network& network);
-  void make_sync(Module& module);
+  void make_sync(Module& module, const EngineOptions& options);
+  SyncedParameters synced_parameters(const Network& network, bool splits_by_precision) const;
   void run_segments_with_their_weights(Network& network);
   ParameterSet trained_set() const;
   void sum_ties();

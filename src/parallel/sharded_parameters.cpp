@@ -10,11 +10,20 @@ namespace assay {
 namespace {
 
 // A flat tensor whose memory comes later: whoever holds a view of it sees what is attached to its storage.
-torch::Tensor without_memory(const FlatLayout& layout) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), layout.num_bytes(),
+torch::Tensor without_memory(const FlatLayout& layout, torch::ScalarType type) {
+  const auto num_bytes = static_cast<size_t>(layout.size()) * c10::elementSize(type);
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), num_bytes,
                                                        at::DataPtr(nullptr, torch::kCPU), nullptr, false);
-  torch::Tensor flat = torch::empty({0}, layout.type());
+  torch::Tensor flat = torch::empty({0}, type);
   return flat.set_(at::Storage(std::move(storage)), 0, {layout.size()}, {1});
+}
+
+bool is_low(const FlatLayout& layout) {
+  const bool low = computes_low(layout.items()[0].parameter);
+  for (const FlatLayout::Item& item : layout.items()) {
+    ASSAY_CHECK(computes_low(item.parameter) == low, item.name + " is of another precision than its bucket");
+  }
+  return low;
 }
 
 void attach(const torch::Tensor& flat, void* memory) {
@@ -45,7 +54,15 @@ torch::Tensor ShardedParameters::own_part(size_t index, const torch::Tensor& fla
   return flat.narrow(0, sharding_.group.rank() * size, size);
 }
 
-// The parameters become views of the bucket's flat weights.
+// The parameters become views of flat weights.
+void ShardedParameters::show(size_t index, const torch::Tensor& flat) {
+  const FlatLayout& layout = buckets()[index].layout;
+  for (size_t i = 0; i < layout.items().size(); ++i) {
+    torch::Tensor parameter = layout.items()[i].parameter;
+    parameter.set_data(layout.view(i, flat));
+  }
+}
+
 void ShardedParameters::place_weights(size_t index) {
   Bucket& bucket = buckets()[index];
   const FlatLayout& layout = bucket.layout;
@@ -58,12 +75,12 @@ void ShardedParameters::place_weights(size_t index) {
     full = torch::zeros({layout.size()}, layout.type());
   }
   for (size_t i = 0; i < layout.items().size(); ++i) layout.view(i, full).copy_(layout.items()[i].parameter.detach());
-  shard.weights = sharding_.stage < 3 ? full : without_memory(layout);
+  shard.weights = sharding_.stage < 3 ? full : without_memory(layout, layout.type());
   shard.own_weights = sharding_.stage < 3 ? own_part(index, full) : own_part(index, full).clone();
-  for (size_t i = 0; i < layout.items().size(); ++i) {
-    torch::Tensor parameter = layout.items()[i].parameter;
-    parameter.set_data(layout.view(i, shard.weights));
+  if (sharding_.stage == 3 && sharding_.low_type && is_low(layout)) {
+    shard.low_weights = without_memory(layout, *sharding_.low_type);
   }
+  show(index, shard.weights);
   const int64_t first = sharding_.group.rank() * layout.part_size();
   for (const FlatLayout::Overlap& o : layout.overlaps(sharding_.group.rank())) {
     shard.pieces.push_back(shard.own_weights.narrow(0, o.begin - first, o.end - o.begin).detach());
@@ -83,8 +100,7 @@ ParameterSet ShardedParameters::trained() const {
     const std::vector<FlatLayout::Overlap> overlaps = buckets()[b].layout.overlaps(sharding_.group.rank());
     for (size_t k = 0; k < overlaps.size(); ++k) {
       const FlatLayout::Item& item = buckets()[b].layout.items()[overlaps[k].item];
-      set.parameters.push_back(
-          {.name = item.name, .tensor = shards_[b].pieces[k], .num_dims = item.parameter.dim(), .is_whole = false});
+      set.parameters.push_back({.name = item.name, .tensor = shards_[b].pieces[k], .num_dims = item.parameter.dim()});
     }
   }
   // Rows of tables are few: every process updates all of them.
@@ -92,6 +108,7 @@ ParameterSet ShardedParameters::trained() const {
     set.parameters.push_back(
         {.name = name, .tensor = parameter, .num_dims = parameter.dim(), .counts = sharding_.group.rank() == 0});
   }
+  set.change_values = [this](const std::function<void()>& change) { change_parts(change); };
   return set;
 }
 
@@ -114,9 +131,9 @@ void ShardedParameters::give_back(std::shared_ptr<CommBuffer> buffer) { free_.pu
 
 void ShardedParameters::begin_step() {
   GradientSync::begin_step();
-  for (size_t b = 0; b < shards_.size(); ++b) {
-    wait_for_gather(b);
-    if (sharding_.stage > 1) shards_[b].own_gradients.zero_();
+  wait_for_gathers();
+  for (Shard& shard : shards_) {
+    if (sharding_.stage > 1) shard.own_gradients.zero_();
   }
 }
 
@@ -132,7 +149,7 @@ void ShardedParameters::start(size_t index) {
   bucket.pending =
       sharding_.group.start_reduce_scatter(bucket.gradients.data_ptr(), own_part(index, bucket.gradients).data_ptr(),
                                            bucket.layout.part_size(), comm_type(bucket.layout.type()));
-  if (sharding_.stage == 3 && index < num_early_) release(index);
+  if (sharding_.stage == 3 && is_early(index)) release(index);
 }
 
 void ShardedParameters::complete(size_t index) {
@@ -166,7 +183,10 @@ void ShardedParameters::drop_gradient(size_t index, size_t item) {
 }
 
 // In stages 1 and 2 the parts go out while the next batch is fetched.
-void ShardedParameters::after_update() {
+void ShardedParameters::after_update() { start_gathers(); }
+
+void ShardedParameters::start_gathers() {
+  parts_changed_ = false;
   if (sharding_.stage == 3 || !sharding_.gathers) return;
   for (size_t b = 0; b < shards_.size(); ++b) {
     Shard& shard = shards_[b];
@@ -176,34 +196,66 @@ void ShardedParameters::after_update() {
   }
 }
 
-void ShardedParameters::wait_for_gather(size_t index) {
-  shards_[index].gather.wait();
-  shards_[index].gather = {};
+void ShardedParameters::wait_for_gathers() {
+  if (parts_changed_) start_gathers();
+  for (Shard& shard : shards_) {
+    shard.gather.wait();
+    shard.gather = {};
+  }
+}
+
+void ShardedParameters::change_parts(const std::function<void()>& change) {
+  for (Shard& shard : shards_) {  // on their way the parts must not change
+    shard.gather.wait();
+    shard.gather = {};
+  }
+  change();
+  parts_changed_ = true;
+}
+
+void ShardedParameters::use_low_type(bool use) {
+  uses_low_type_ = use;
+  for (size_t b = 0; b < shards_.size(); ++b) {
+    ASSAY_CHECK(shards_[b].num_users == 0, "weights change their precision while they are used");
+    if (shards_[b].low_weights.defined()) show(b, weights_in_use(b));
+  }
+}
+
+// What the parameters are views of.
+const torch::Tensor& ShardedParameters::weights_in_use(size_t index) const {
+  const Shard& shard = shards_[index];
+  return uses_low_type_ && shard.low_weights.defined() ? shard.low_weights : shard.weights;
 }
 
 void ShardedParameters::acquire(size_t index) {
   Shard& shard = shards_[index];
   if (shard.num_users++ > 0) return;
-  const FlatLayout& layout = buckets()[index].layout;
-  shard.memory = borrow(layout.num_bytes());
-  attach(shard.weights, shard.memory->data());
-  own_part(index, shard.weights).copy_(shard.own_weights);
-  sharding_.group.all_gather(own_part(index, shard.weights).data_ptr(), shard.weights.data_ptr(), layout.part_size(),
-                             comm_type(layout.type()));
+  const torch::Tensor& weights = weights_in_use(index);
+  shard.memory = borrow(static_cast<int64_t>(weights.nbytes()));
+  attach(weights, shard.memory->data());
+  own_part(index, weights).copy_(shard.own_weights);
+  sharding_.group.all_gather(own_part(index, weights).data_ptr(), weights.data_ptr(),
+                             buckets()[index].layout.part_size(), comm_type(weights.scalar_type()));
 }
 
 void ShardedParameters::release(size_t index) {
   Shard& shard = shards_[index];
   if (shard.num_users == 0 || --shard.num_users > 0) return;
-  attach(shard.weights, nullptr);
+  attach(weights_in_use(index), nullptr);
   give_back(std::move(shard.memory));
 }
 
+void ShardedParameters::acquire_late() {
+  for (size_t b = num_early_; b < shards_.size(); ++b) acquire(b);
+}
+
+void ShardedParameters::release_late() {
+  for (size_t b = num_early_; b < shards_.size(); ++b) release(b);
+}
+
 void ShardedParameters::fetch_weights() {
-  for (size_t b = 0; b < shards_.size(); ++b) {
-    wait_for_gather(b);
-    if (sharding_.stage == 3) acquire(b);
-  }
+  wait_for_gathers();
+  for (size_t b = 0; b < shards_.size() && sharding_.stage == 3; ++b) acquire(b);
 }
 
 void ShardedParameters::store_weights() {

@@ -19,6 +19,15 @@ TINY = {"Model.hidden_size": 32, "Model.num_layers": 4, "Model.num_attention_hea
         "Engine.eval_freq": None, "Engine.num_train_epochs": 1000, "Optimizer.epsilon": 1e-3, "Optimizer.lr.decay_steps": 20,
         "Optimizer.lr.warmup_rate": None}
 BATCH = 8
+LAMB_AND_EMA = {"Optimizer.name": "LAMB", "Optimizer.lr.learning_rate": 0.01, "Optimizer.ema.decay": 0.7}
+
+
+def mixed(dtype, level):
+    return {"Engine.precision": "float32", "Engine.mix_precision.enable": True, "Engine.mix_precision.dtype": dtype,
+            "Engine.mix_precision.level": level}
+
+
+BFLOAT16_O2 = mixed("bfloat16", "O2")
 # Name -> processes, keys, replicas.
 MESHES = {
     "one": (1, {}, 1),
@@ -30,6 +39,12 @@ MESHES = {
     "sharded1": (2, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 1}, 2),
     "sharded2": (2, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 2}, 2),
     "sharded3": (2, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 3}, 2),
+    "interleaved": (2, {"Distributed.pp_degree": 2, "Distributed.virtual_pp_degree": 2, "Global.micro_batch_size": 2}, 1),
+    "dp2xsharded3": (4, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 3}, 4),
+    "sharded3xtp2": (4, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 3,
+                         "Distributed.mp_degree": 2}, 2),
+    "sharded2xpp2": (4, {"Distributed.sharding.sharding_degree": 2, "Distributed.sharding.sharding_stage": 2,
+                         "Distributed.pp_degree": 2, "Global.micro_batch_size": 2}, 2),
     "sharded1xtp2": (4, {"Distributed.sharding.sharding_degree": 2, "Distributed.mp_degree": 2}, 2),
 }
 
@@ -80,27 +95,31 @@ class MeshTest(WorkerTest):
         self.said = [err for _, _, err in ends]
         return folder
 
-    def assert_near(self, one, other, limit):
-        ours, theirs = (tensor_file.load(str(folder / "output/model.safetensors")) for folder in (one, other))
+    def assert_near(self, one, other, limit, file="output/model.safetensors"):
+        ours, theirs = ({name: tensor for name, tensor in tensor_file.load(str(folder / file)).items()
+                         if not name.startswith("random.")} for folder in (one, other))
         self.assertEqual(ours.keys(), theirs.keys())
         for name, tensor in theirs.items():
             apart = (ours[name].double() - tensor.double()).abs().max().item()
             self.assertLessEqual(apart, limit * max(tensor.double().abs().max().item(), 1e-2), name)
 
     def logged(self, folder):
-        return [r["data"]["train.loss"] for r in self.records(str(folder), "records0.jsonl") if "train.loss" in r.get("data", {})]
+        return self.figures(folder, "train.loss")
+
+    def figures(self, folder, key):
+        return [r["data"][key] for r in self.records(str(folder), "records0.jsonl") if key in r.get("data", {})]
 
 
 class Checkpoints(MeshTest):
-    def chain(self, meshes):
+    def chain(self, meshes, **sets):
         """Two steps under each mesh, each beginning with the checkpoint of the one before."""
         begin, steps = None, 0
         for i, mesh in enumerate(meshes):
             steps += 2
-            sets = {"Engine.max_steps": steps, "Engine.save_load.save_steps": 2}
+            own = {**sets, "Engine.max_steps": steps, "Engine.save_load.save_steps": 2}
             if begin:
-                sets["Engine.save_load.ckpt_dir"] = str(begin)
-            folder = self.train(f"link{i}", mesh, **sets)
+                own["Engine.save_load.ckpt_dir"] = str(begin)
+            folder = self.train(f"link{i}", mesh, **own)
             begin, = (folder / "output/checkpoints").glob(f"*_step_{steps}")
         return folder, steps
 
@@ -111,19 +130,34 @@ class Checkpoints(MeshTest):
             whole = self.train("whole", "one", **{"Engine.max_steps": steps})
             self.assert_near(last, whole, 1e-10)
 
+    def test_averages_and_norms_from_any_mesh_to_any_other(self):
+        for meshes in (["sharded3", "one", "sharded1xtp2", "sharded2"], ["one", "sharded1", "pp2", "sharded3xtp2"]):
+            last, steps = self.chain(meshes, **LAMB_AND_EMA)
+            whole = self.train("whole", "one", **LAMB_AND_EMA, **{"Engine.max_steps": steps})
+            self.assert_near(last, whole, 1e-10)
+
+    def test_weights_of_a_lower_precision_from_any_mesh_to_any_other(self):
+        """All of these meshes round alike; the norm for clipping they sum in other orders."""
+        sets = {**BFLOAT16_O2, "Optimizer.grad_clip": None}
+        last, steps = self.chain(["sharded3", "dp2", "sharded3", "sharded1"], **sets)
+        self.assert_near(last, self.train("whole", "dp2", **sets, **{"Engine.max_steps": steps}), 0)
+
     def test_the_same_mesh_continues_bit_for_bit(self):
         """With dropout, whose random numbers differ from rank to rank."""
         dropout = {"Model.hidden_dropout_prob": 0.2, "Model.attention_probs_dropout_prob": 0.2, "Engine.save_load.save_steps": 3,
-                   "Engine.precision": "float32"}
-        for mesh in "dp2", "sp2", "pp2", "sharded3":
-            whole = self.train("whole", mesh, **dropout, **{"Engine.max_steps": 6})
-            part = self.train("part", mesh, **dropout, **{"Engine.max_steps": 6})
-            last, = (part / "output/checkpoints").glob("*_step_6")
-            shutil.rmtree(last)
-            (part / "output/model.safetensors").unlink()
-            self.train("part", mesh, resume=True, **dropout, **{"Engine.max_steps": 6})
-            self.assertIn("RESUMED", (part / "records0.jsonl").read_text())
-            self.assert_near(part, whole, 0)
+                   "Engine.precision": "float32", "Engine.max_steps": 6}
+        for mesh, more in (("dp2", {}), ("sp2", {}), ("pp2", {}), ("sharded3", {}), ("sharded1", LAMB_AND_EMA), ("sharded2xpp2", LAMB_AND_EMA),
+                           ("sharded3", {**LAMB_AND_EMA, **BFLOAT16_O2}), ("sharded3xtp2", mixed("float16", "O2"))):
+            with self.subTest(mesh, **more):
+                sets = {**dropout, **more}
+                whole = self.train("whole", mesh, **sets)
+                part = self.train("part", mesh, **sets)
+                last, = (part / "output/checkpoints").glob("*_step_6")
+                shutil.rmtree(last)
+                (part / "output/model.safetensors").unlink()
+                self.train("part", mesh, resume=True, **sets)
+                self.assertIn("RESUMED", (part / "records0.jsonl").read_text())
+                self.assert_near(part, whole, 0)
 
     def test_pretrained_weights(self):
         given = str(self.train("given", "one", **{"Engine.max_steps": 2}) / "output/model.safetensors")
@@ -131,14 +165,48 @@ class Checkpoints(MeshTest):
         self.assert_near(self.train("parts", "sharded1xtp2", **sets), self.train("whole", "one", **sets), 1e-10)
 
 
+class Optimizers(MeshTest):
+    def test_averages_and_lamb_are_those_of_one_process(self):
+        """Evaluations, in the middle too, final weights, and everything in the last checkpoint."""
+        sets = {**LAMB_AND_EMA, "Engine.max_steps": 6, "Engine.save_load.save_steps": 6, "Engine.run_mode": "step",
+                "Engine.eval_freq": 2, "Engine.eval_iters": 2}
+        whole = self.train("whole", "one", **sets)
+        self.assertEqual(len(self.figures(whole, "val.loss")), 3)
+        for mesh in "dp2", "tp2", "pp2", "sharded1", "sharded2", "sharded3", "dp2xsharded3", "sharded3xtp2", "sharded2xpp2":
+            with self.subTest(mesh):
+                part = self.train("part", mesh, **sets)
+                for ours, theirs in zip(self.figures(part, "val.loss"), self.figures(whole, "val.loss"), strict=True):
+                    self.assertAlmostEqual(ours, theirs, delta=1e-9)
+                self.assert_near(part, whole, 1e-10)
+                saved, = (path.relative_to(part) for path in (part / "output/checkpoints").glob("*_step_6"))
+                self.assert_near(part, whole, 1e-10, saved / "model.safetensors")
+                self.assert_near(part, whole, 1e-8, saved / "optimizer.safetensors")
+
+
 class Precision(MeshTest):
+    def test_weights_of_a_lower_precision_do_not_depend_on_who_has_them(self):
+        """Replicas sum the same gradients in the same order, whatever they keep: every bit is the same."""
+        sets = {**BFLOAT16_O2, "Optimizer.grad_clip": None, "Engine.max_steps": 5}
+        whole = self.train("whole", "dp2", **sets)
+        for mesh in "sharded1", "sharded2", "sharded3":
+            with self.subTest(mesh):
+                self.assert_near(self.train("part", mesh, **sets), whole, 0)
+
+    def test_recompute_changes_nothing(self):
+        """In no precision under no strategy, dropout included."""
+        for mesh in "one", "dp2", "sp2", "interleaved", "sharded2", "sharded3":
+            for precision in {"Engine.precision": "float32"}, mixed("bfloat16", "O1"), BFLOAT16_O2:
+                with self.subTest(mesh, **precision):
+                    sets = {**precision, "Model.hidden_dropout_prob": 0.2, "Engine.max_steps": 3}
+                    kept = self.train("kept", mesh, **sets)
+                    self.assert_near(self.train("again", mesh, **sets, **{"Model.use_recompute": True}), kept, 0)
+
     def test_mixed_precision_under_strategies(self):
         """Each strategy has the losses that one process has in that precision, as far as it goes."""
-        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O2"):
-            sets = {"Engine.precision": "float32", "Engine.mix_precision.enable": True, "Engine.mix_precision.dtype": dtype,
-                    "Engine.mix_precision.level": level, "Engine.max_steps": 5}
+        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"), ("float16", "O2"):
+            sets = {**mixed(dtype, level), "Engine.max_steps": 5}
             whole = self.logged(self.train("whole", "one", **sets))
-            for mesh in "dp2", "tp2", "pp2", "sharded2":
+            for mesh in "dp2", "tp2", "sp2", "pp2", "interleaved", "sharded1", "sharded2", "sharded3", "sharded3xtp2":
                 with self.subTest(f"{dtype} {level} {mesh}"):
                     for ours, theirs in zip(self.logged(self.train("part", mesh, **sets)), whole, strict=True):
                         self.assertAlmostEqual(ours, theirs, delta=1e-2 * theirs)
@@ -167,8 +235,7 @@ class Ends(MeshTest):
     def test_what_cannot_be_is_refused(self):
         for mesh, sets, text in (
                 ("tp2", {"Model.num_attention_heads": 1}, "num_attention_heads = 1 does not divide"),
-                ("sharded1", {"Optimizer.name": "LAMB"}, "LAMB"),
-                ("sharded2", {"Optimizer.ema.decay": 0.9}, "Optimizer.ema"),
+                ("sharded2xpp2", {"Distributed.sharding.sharding_stage": 3}, "sharding_stage 3 with pp_degree above 1"),
                 ("pp2", {"Distributed.virtual_pp_degree": 4, "Global.micro_batch_size": 2}, "segments to divide")):
             with self.subTest(text):
                 self.train("refused", mesh, code=2, **{"Engine.max_steps": 2, **sets})

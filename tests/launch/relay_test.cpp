@@ -95,7 +95,9 @@ class RelayTest : public ::testing::Test {
   std::thread thread_;
 };
 
-bool is_end(const Frame& frame) { return frame.kind == Frame::Kind::State && mentions(frame.bytes, "\"ended\""); }
+bool is_end(const Frame& frame) {
+  return frame.kind == Frame::Kind::State && job_state_of(parse_json(frame.bytes, "state"), "state").ended();
+}
 
 std::string content_of(const std::vector<Frame>& frames, const std::string& file, size_t from = 0) {
   std::string out;

@@ -178,7 +178,7 @@ TEST_F(SshTransportTest, AnotherControllerGoesOnAfterAKill) {
 
 TEST_F(SshTransportTest, AfterAKillNothingOutlivesTheLease) {
   LaunchRequest what = request("sleep 100");
-  what.lease_s = 2;
+  what.lease_s = 4;
   launcher_.reset();
   const pid_t controller = ::fork();
   if (controller == 0) {
@@ -188,11 +188,12 @@ TEST_F(SshTransportTest, AfterAKillNothingOutlivesTheLease) {
     ::_exit(1);
   }
   EXPECT_TRUE(becomes_true(20, [&] { return folder_.rank_lives(0) && folder_.rank_lives(1); }));
-  std::this_thread::sleep_for(std::chrono::seconds(3));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
   EXPECT_TRUE(folder_.rank_lives(0)) << "it was kept";
   ::kill(controller, SIGKILL);
   ::waitpid(controller, nullptr, 0);
-  EXPECT_TRUE(becomes_true(10, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
+  EXPECT_TRUE(becomes_true(20, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
+  EXPECT_TRUE(becomes_true(10, [&] { return !supervisor_lives(mirror(0), 0) && !supervisor_lives(mirror(1), 1); }));
   launcher_.emplace(std::make_unique<SshTransport>());
   EXPECT_EQ(launcher_->attach(what), nullptr);
 }

@@ -103,6 +103,33 @@ TEST(Recompute, NestsAndKeepsAutocast) {
   EXPECT_TRUE(layer->weight.grad().defined());
 }
 
+// Two updates under autocast, which keeps copies of weights: each pass must see the weights of its step.
+TEST(Recompute, ComputesWithTheWeightsOfTheStepUnderAutocast) {
+  const auto train = [](bool again) {
+    torch::manual_seed(3);
+    torch::nn::Linear layer(4, 4);
+    const RecomputedPart part = [&](const std::vector<torch::Tensor>& in) {
+      return std::vector<torch::Tensor>{layer->forward(in[0])};
+    };
+    const torch::Tensor x = torch::randn({2, 4});
+    at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
+    for (int step = 0; step < 3; ++step) {
+      at::autocast::set_cpu_enabled(true);
+      const torch::Tensor y = (again ? recompute(part, {x}) : part({x})).at(0);
+      const torch::Tensor loss =
+          (y + layer->forward(x)).to(torch::kFloat).square().sum();  // the weights again, outside
+      at::autocast::set_cpu_enabled(false);
+      at::autocast::clear_cache();
+      loss.backward();
+      const torch::NoGradGuard no_grad;
+      layer->weight.sub_(layer->weight.grad());
+      layer->weight.mutable_grad().reset();
+    }
+    return layer->weight.detach();
+  };
+  EXPECT_TRUE(torch::equal(train(true), train(false)));
+}
+
 TEST(Recompute, KeepsNoActivationsOfThePart) {
   install_caching_allocator();
   const auto held = [](bool again) {

@@ -4,6 +4,8 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "engine/fused_optimizer.h"
+#include "engine/weight_average.h"
 #include "parallel/sharded_parameters.h"
 #include "threads_as_ranks.h"
 
@@ -149,6 +151,135 @@ TEST(ShardedParameters, PiecesUpdateTheWhole) {
       }
     });
   }
+}
+
+// Level O2 in stage 3: a step computes with weights of the lower precision; the parts and their gradients stay float32.
+TEST(ShardedParameters, AStepOfALowerPrecisionKeepsPartsInFloat32) {
+  const torch::Tensor x = torch::arange(12, torch::kFloat).reshape({4, 3}).mul(0.37);
+  const torch::Tensor first_weight = torch::arange(6, torch::kFloat).reshape({2, 3}).mul(0.123);
+  const torch::Tensor first_bias = torch::arange(2, torch::kFloat).add(0.1);
+  const auto loss_of = [&](int rank, const torch::Tensor& weight, const torch::Tensor& bias) {
+    const torch::Tensor own = x.narrow(0, 2 * rank, 2).to(weight.scalar_type());
+    return (own.matmul(weight.t()).to(torch::kFloat) + bias).square().sum();
+  };
+  TensorsByName expected;
+  for (const int rank : {0, 1}) {
+    const torch::Tensor weight = first_weight.to(torch::kBFloat16).set_requires_grad(true);
+    const torch::Tensor bias = first_bias.clone().set_requires_grad(true);
+    loss_of(rank, weight, bias).backward();
+    for (const auto& [name, parameter] : NamedTensors{{"weight", weight}, {"bias", bias}}) {
+      const torch::Tensor gradient = parameter.grad().to(torch::kFloat);
+      expected[name] = rank == 0 ? gradient : expected[name] + gradient;
+    }
+  }
+  on_ranks(2, [&](World& world) {
+    const auto all = world.group({0, 1}, "sharding"), one = world.group({world.rank()}, "dp");
+    const torch::Tensor weight = first_weight.clone().set_requires_grad(true);
+    const torch::Tensor bias = first_bias.clone().set_requires_grad(true);
+    GradientSync::Groups groups = groups_of(*all, *one, false);
+    groups.reduces_every_part = true;
+    ShardedParameters sync({.groups = {{{"weight", weight}}, {{"bias", bias}}}, .late = {}, .sparse = {}}, groups,
+                           {.group = *all, .data = *one, .stage = 3, .low_type = torch::kBFloat16});
+    for (int step = 0; step < 2; ++step) {
+      sync.begin_step();
+      sync.use_low_type(true);
+      sync.arm();
+      for (const size_t bucket : {0, 1}) sync.acquire(bucket);
+      EXPECT_TRUE(weight.detach().equal(first_weight.to(torch::kBFloat16)));
+      EXPECT_TRUE(bias.detach().equal(first_bias));
+      loss_of(world.rank(), weight, bias).backward();
+      sync.finish();
+      sync.use_low_type(false);
+      for (const TrainedParameter& piece : sync.trained().parameters) {
+        EXPECT_EQ(piece.tensor.scalar_type(), torch::kFloat);
+        EXPECT_TRUE(piece.tensor.grad().equal(*sync.piece_of(piece.name, expected.at(piece.name)))) << piece.name;
+      }
+    }
+    // Outside of a step the weights are those of the optimizer, every bit of them.
+    sync.fetch_weights();
+    EXPECT_TRUE(weight.detach().equal(first_weight));
+    sync.store_weights();
+  });
+}
+
+// With two parts `first` is on both processes.
+NamedTensors cut_in_the_middle(const Net& net) {
+  return {{"spare", net.spare}, {"first", net.first}, {"second", net.second}};
+}
+
+// The averages of pieces are, put together, the averages of the weights; the network has them while they are lent.
+TEST(ShardedParameters, LendTheAverageOfTheirPieces) {
+  for (const int stage : {1, 2, 3}) {
+    on_ranks(2, [&](World& world) {
+      const auto all = world.group({0, 1}, "sharding"), one = world.group({world.rank()}, "dp");
+      Net net;
+      ShardedParameters sync({.groups = {cut_in_the_middle(net)}, .late = {}, .sparse = {}},
+                             groups_of(*all, *one, true), {.group = *all, .data = *one, .stage = stage});
+      WeightAverage average(sync.trained(), 0.5);
+      const auto expect_added = [&](double value) {
+        sync.fetch_weights();
+        const NamedTensors now = net.parameters(), start = Net().parameters();
+        for (size_t i = 0; i < now.size(); ++i) {
+          EXPECT_TRUE(now[i].second.detach().allclose(start[i].second.detach() + value, 1e-14, 1e-14))
+              << now[i].first << " in stage " << stage;
+        }
+        sync.store_weights();
+      };
+      for (int update = 1; update <= 2; ++update) {
+        for (const TrainedParameter& piece : sync.trained().parameters) torch::Tensor(piece.tensor).add_(1);
+        average.update(update);
+        sync.after_update();
+      }
+      {
+        const auto lent = average.use();
+        expect_added(1.5);
+      }
+      expect_added(2);
+      TensorsByName pieces;
+      for (const auto& [name, piece] : average.state()) pieces[name.substr(4)] = piece;  // "ema."
+      EXPECT_TRUE(sync.join(pieces).at("first").allclose(Net().first.detach() + 1.5, 1e-14, 1e-14));
+      average.adopt();
+      expect_added(1.5);
+    });
+  }
+}
+
+// LAMB's norms are those of whole parameters, though a process has pieces of them.
+TEST(ShardedParameters, TrustRatiosAreThoseOfWholeParameters) {
+  const Optimizer::Options options{.name = "LAMB", .weight_decay = 0.1};
+  const std::vector<torch::Tensor> gradients = gradients_of_all();
+  const Net whole;
+  FusedOptimizer reference(whole.parameters(), options);
+  for (int step = 0; step < 3; ++step) {
+    size_t i = 0;
+    for (const auto& [name, parameter] : whole.parameters()) torch::Tensor(parameter).mutable_grad() = gradients[i++];
+    reference.step({.learning_rate = 0.1});
+  }
+  on_ranks(2, [&](World& world) {
+    const auto all = world.group({0, 1}, "sharding"), one = world.group({world.rank()}, "dp");
+    Net net;
+    ShardedParameters sync({.groups = {cut_in_the_middle(net)}, .late = {}, .sparse = {}}, groups_of(*all, *one, true),
+                           {.group = *all, .data = *one, .stage = 1});
+    ParameterSet set = sync.trained();
+    set.all_names = {"first", "second", "spare"};
+    set.sum_of_all = [&](std::vector<double>& own) {
+      all->all_reduce(own.data(), static_cast<int64_t>(own.size()), DType::F64);
+    };
+    FusedOptimizer optimizer(set, options);
+    for (int step = 0; step < 3; ++step) {
+      for (const TrainedParameter& piece : set.parameters) {
+        const size_t at = piece.name == "first" ? 0 : (piece.name == "second" ? 1 : 2);
+        torch::Tensor(piece.tensor).mutable_grad() = *sync.piece_of(piece.name, gradients[at]);
+      }
+      optimizer.step({.learning_rate = 0.1});
+    }
+    sync.after_update();
+    sync.fetch_weights();
+    const NamedTensors ours = net.parameters(), theirs = whole.parameters();
+    for (size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_TRUE(ours[i].second.detach().allclose(theirs[i].second.detach(), 1e-13, 1e-13)) << ours[i].first;
+    }
+  });
 }
 
 }  // namespace
