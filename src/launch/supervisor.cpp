@@ -30,9 +30,10 @@ constexpr double kLookSeconds = 0.1;     // between two looks at lease, stop and
 constexpr double kRetireSeconds = 15;    // what an earlier attempt gets to end
 constexpr double kLastWordSeconds = 30;  // how long the end is tried to be written on a full disk
 
+// For people; a full disk must not end the job, so nothing is thrown when it cannot be written.
 void say(const std::string& text) {
-  fmt::print(stderr, "{} {}\n", utc_text(now_us()), text);
-  std::fflush(stderr);
+  const std::string line = fmt::format("{} {}\n", utc_text(now_us()), text);
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
 // The lease as this process sees it. Its own clock only: hosts need not agree on the time.

@@ -279,6 +279,7 @@ ParameterSet MeshStrategy::trained_set() const {
   set.sum_of_all = [&group = mesh_.model()](std::vector<double>& own) {
     group.all_reduce(own.data(), static_cast<int64_t>(own.size()), DType::F64);
   };
+  if (sharded_) set.change_values = [this](const std::function<void()>& change) { sharded_->change_parts(change); };
   return set;
 }
 

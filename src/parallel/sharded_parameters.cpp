@@ -108,7 +108,6 @@ ParameterSet ShardedParameters::trained() const {
     set.parameters.push_back(
         {.name = name, .tensor = parameter, .num_dims = parameter.dim(), .counts = sharding_.group.rank() == 0});
   }
-  set.change_values = [this](const std::function<void()>& change) { change_parts(change); };
   return set;
 }
 

@@ -169,7 +169,7 @@ class Optimizers(MeshTest):
     def test_averages_and_lamb_are_those_of_one_process(self):
         """Evaluations, in the middle too, final weights, and everything in the last checkpoint."""
         sets = {**LAMB_AND_EMA, "Engine.max_steps": 6, "Engine.save_load.save_steps": 6, "Engine.run_mode": "step",
-                "Engine.eval_freq": 2, "Engine.eval_iters": 2}
+                "Engine.eval_freq": 2}
         whole = self.train("whole", "one", **sets)
         self.assertEqual(len(self.figures(whole, "val.loss")), 3)
         for mesh in "dp2", "tp2", "pp2", "sharded1", "sharded2", "sharded3", "dp2xsharded3", "sharded3xtp2", "sharded2xpp2":

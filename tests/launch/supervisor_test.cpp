@@ -180,7 +180,8 @@ TEST_F(SupervisorTest, OnAFullDiskTheLeaseHoldsAndTheEndIsTold) {
   job.lease_s = 2;
   {
     const LeaseKeeper keeper(folder_.step(), {0}, job.lease_s);
-    EXPECT_TRUE(supervise_job(job).status.ok());
+    const auto started = supervise_job(job);
+    EXPECT_TRUE(started.status.ok()) << started.err;
     std::this_thread::sleep_for(std::chrono::milliseconds(3000));
     EXPECT_EQ(fs::space(folder_.step()).available, 0u);
     EXPECT_TRUE(folder_.rank_lives(0)) << "it was kept";

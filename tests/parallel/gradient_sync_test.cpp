@@ -215,7 +215,9 @@ TEST(ShardedParameters, LendTheAverageOfTheirPieces) {
       Net net;
       ShardedParameters sync({.groups = {cut_in_the_middle(net)}, .late = {}, .sparse = {}},
                              groups_of(*all, *one, true), {.group = *all, .data = *one, .stage = stage});
-      WeightAverage average(sync.trained(), 0.5);
+      ParameterSet set = sync.trained();
+      set.change_values = [&](const std::function<void()>& change) { sync.change_parts(change); };
+      WeightAverage average(set, 0.5);
       const auto expect_added = [&](double value) {
         sync.fetch_weights();
         const NamedTensors now = net.parameters(), start = Net().parameters();
