@@ -1,5 +1,7 @@
 #include "engine/adapter.h"
 
+#include <algorithm>
+
 namespace assay {
 
 NamedTensors trainable_parameters(const Network& network) {
@@ -15,9 +17,11 @@ std::unique_ptr<Optimizer> Adapter::create_optimizer(Module& module, const Optim
 }
 
 std::unique_ptr<LowPrecisionWeights> Adapter::model_to_fp16(Network& network, torch::ScalarType dtype) {
+  const std::vector<std::string> tables = network.sparse_parameters();
   std::vector<torch::Tensor> parameters;
   for (const auto& [name, parameter] : trainable_parameters(network)) {
-    if (computes_low(parameter)) parameters.push_back(parameter);
+    const bool is_table = std::find(tables.begin(), tables.end(), name) != tables.end();
+    if (!is_table && computes_low(parameter)) parameters.push_back(parameter);
   }
   return std::make_unique<LowPrecisionWeights>(std::move(parameters), dtype);
 }

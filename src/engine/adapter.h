@@ -30,7 +30,8 @@ class Adapter {
   // Must update every parameter that has a gradient. Default: what the module configures, which is the fused one.
   virtual std::unique_ptr<Optimizer> create_optimizer(Module& module, const Optimizer::Options& options);
   // Which parameters compute in the lower precision. Default: those of two dimensions and more; biases and
-  // normalisation stay in float32. Not called with sharding stage 3, which gathers weights by the default's rule.
+  // normalisation stay in float32, and so do tables with sparse gradients, of which a step reads some rows. Not called
+  // with sharding stage 3, which gathers weights by the default's rule.
   virtual std::unique_ptr<LowPrecisionWeights> model_to_fp16(Network& network, torch::ScalarType dtype);
   // A vendor's own preparation for several processes. Default: nothing, the strategy has done it.
   virtual void model_to_ddp(Network& /*network*/) {}

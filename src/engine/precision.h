@@ -26,7 +26,7 @@ struct PrecisionOptions {
 // "float32", "bfloat16", ...: what an operator computes in at most speed; the name of its peak in the device registry.
 std::string precision_name(const PrecisionOptions& options);
 
-// Which parameters are in O2's lower precision: not biases and normalisation.
+// Which dense parameters are in O2's lower precision: not biases and normalisation.
 inline bool computes_low(const torch::Tensor& parameter) { return parameter.dim() > 1; }
 
 // O2's weights: copies in the lower precision, made anew from the float32 ones for every step, so that they are no

@@ -256,14 +256,11 @@ void MeshStrategy::run_segments_with_their_weights(Network& network) {
   });
 }
 
-// In a step the sharded weights are of the lower precision by themselves; what is left is whole on every process.
+// In a step the sharded weights are of the lower precision by themselves. What is left are tables with sparse
+// gradients, which stay as they are.
 std::unique_ptr<LowPrecisionWeights> MeshStrategy::create_low_weights(torch::ScalarType dtype) {
   if (!shards_weights()) return nullptr;
-  std::vector<torch::Tensor> whole;
-  for (const auto& [name, parameter] : trainable_parameters(*network_)) {
-    if (!sharded_->bucket_of(name) && computes_low(parameter)) whole.push_back(parameter);
-  }
-  return std::make_unique<LowPrecisionWeights>(std::move(whole), dtype);
+  return std::make_unique<LowPrecisionWeights>(std::vector<torch::Tensor>(), dtype);
 }
 
 ParameterSet MeshStrategy::trained_set() const {

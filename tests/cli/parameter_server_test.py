@@ -156,6 +156,18 @@ class ParameterServer(WorkerTest):
         self.assertGreater(rows["embedding.weight"], 0)
         self.assertEqual(ends[1]["num_updates"], STEPS)
 
+    def test_bfloat16_at_level_o1(self):
+        precision = {"Engine.precision": "float32", "Engine.mix_precision.enable": True, "Engine.mix_precision.dtype": "bfloat16",
+                     "Engine.mix_precision.level": "O1"}
+        config, alone = self.make("alone", **precision)
+        self.run_worker("train", config, alone)
+        config, output = self.of_servers("sync", **precision)
+        Job(self, config, output, 2, 2).succeed()
+        wanted, found = self.losses_of(alone), self.losses_of(output)
+        self.assertEqual(sorted(found), list(range(1, STEPS + 1)))
+        for step, loss in wanted.items():
+            self.assertAlmostEqual(found[step], loss, delta=1e-2 * loss)
+
     def test_a_killed_server(self):
         config, whole = self.of_servers("whole", **{"Model.dropout": 0.3, "Engine.max_steps": 600,
                                                     "Engine.save_load.save_steps": 200})
