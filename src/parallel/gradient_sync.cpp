@@ -75,7 +75,7 @@ void GradientSync::take(size_t index, size_t item) {
   torch::Tensor gradient = parameter.grad();
   if (gradient.is_sparse()) gradient = gradient.to_dense();  // its dense part is another stage's
   if (groups_.summed_over_tensor.contains(bucket.layout.items()[item].name)) {
-    gradient = gradient.contiguous();
+    gradient = gradient.to(bucket.layout.type()).contiguous();
     groups_.tensor.all_reduce(gradient.data_ptr(), gradient.numel(), comm_type(gradient.scalar_type()));
   }
   const torch::NoGradGuard no_grad;

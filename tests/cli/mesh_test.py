@@ -211,6 +211,18 @@ class Precision(MeshTest):
                     for ours, theirs in zip(self.logged(self.train("part", mesh, **sets)), whole, strict=True):
                         self.assertAlmostEqual(ours, theirs, delta=1e-2 * theirs)
 
+    def test_all_processes_skip_a_step_or_none_does(self):
+        """A scale that is far too large: gradients overflow in some parts of the network, not in all."""
+        sets = {**mixed("float16", "O2"), "Engine.mix_precision.scale_loss": 2.0 ** 22, "Engine.max_steps": 10}
+        for mesh in "dp2", "tp2", "pp2", "sharded1", "sharded3", "sharded3xtp2":
+            with self.subTest(mesh):
+                folder = self.train("skips", mesh, **sets)
+                skipped = [[r["data"] for r in self.records(str(folder), f"records{rank}.jsonl") if r.get("name") == "STEP_SKIPPED"]
+                           for rank in range(MESHES[mesh][0])]
+                self.assertIn(len(skipped[0]), range(1, 10))
+                for others in skipped:
+                    self.assertEqual(others, skipped[0])
+
     def test_tables_with_sparse_gradients(self):
         """They stay float32 at level O2: sparse gradients are no matter of lower precisions."""
         for dtype in "bfloat16", "float16":
