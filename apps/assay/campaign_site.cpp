@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
 
 #include "base/text.h"
 #include "launch/hosts.h"
@@ -20,7 +24,7 @@ namespace assay {
 namespace {
 
 constexpr int64_t kMinFreeBytes = int64_t{1} << 30;
-constexpr double kProbeSeconds = 120;  // hashing of data included
+constexpr int kSlurmPatience = 20;  // seconds that a node may take to begin a small job
 
 std::vector<HostPool::Entry> pool_of(const CampaignSite& site) {
   std::vector<HostPool::Entry> entries;
@@ -37,21 +41,124 @@ std::vector<HostPool::Entry> pool_of(const CampaignSite& site) {
   return entries;
 }
 
-CapturedOutput probe_here(const std::vector<std::string>& words) {
-  ProcessOptions options{.argv = words};
-  options.argv[0] = (program_folder() / "assay").string();
-  return capture(options, kProbeSeconds);
+int most_nodes(const Plan& plan) {
+  int nnodes = 1;
+  for (const Step& step : plan.steps) nnodes = std::max(nnodes, step.nnodes);
+  return nnodes;
+}
+
+int64_t folder_bytes(const std::filesystem::path& folder) {
+  int64_t total = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) total += static_cast<int64_t>(entry.file_size());
+  }
+  return total;
+}
+
+CapturedOutput probe_here(const Host&, std::vector<std::string> words, double time_limit_s) {
+  words[0] = (program_folder() / "assay").string();
+  return capture({.argv = std::move(words)}, time_limit_s);
+}
+
+// Connects to a host and brings assay there once, however often it is asked.
+class SshProbe {
+ public:
+  CapturedOutput operator()(const Host& host, std::vector<std::string> words, double time_limit_s) const {
+    const std::shared_ptr<Known> known = of(host);
+    if (known->program.empty()) known->program = known->there.prepare({}).program.string();
+    words[0] = known->program;
+    return known->there.connection().run(words, "looking at the host", "", time_limit_s);
+  }
+
+ private:
+  struct Known {  // used by one thread at a time: that which asks the host
+    SshHost there;
+    std::string program = {};
+  };
+  struct Shared {
+    std::shared_ptr<SocketFolder> sockets = std::make_shared<SocketFolder>();
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<Known>> hosts;  // guarded by mutex
+  };
+  std::shared_ptr<Known> of(const Host& host) const {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    auto& known = shared_->hosts[host.name];
+    if (!known) {
+      known = std::make_shared<Known>(
+          Known{.there = SshHost(std::make_shared<SshConnection>(host, shared_->sockets), "preflight")});
+    }
+    return known;
+  }
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+// A small job on a node that was idle a moment ago.
+HostRunner slurm_probe(const SlurmSettings& slurm) {
+  return [slurm](const Host& host, const std::vector<std::string>& words, double time_limit_s) {
+    ProcessOptions options{.argv = {"srun", "--quiet", "--nodes=1", "--ntasks=1", "--nodelist=" + host.name,
+                                    fmt::format("--immediate={}", kSlurmPatience)}};
+    if (!slurm.partition.empty()) options.argv.push_back("--partition=" + slurm.partition);
+    if (!slurm.account.empty()) options.argv.push_back("--account=" + slurm.account);
+    options.argv.push_back((program_folder() / "assay").string());
+    options.argv.insert(options.argv.end(), words.begin() + 1, words.end());
+    return capture(options, kSlurmPatience + time_limit_s);
+  };
+}
+
+// Not a fault of the campaign: its jobs will wait in the queue.
+bool is_taken_meanwhile(const CampaignSite& site, const PreflightProblem& problem) {
+  return site.launcher == LauncherKind::Slurm && problem.what.find("Unable to allocate resources") != std::string::npos;
+}
+
+void check_partition(const CampaignSite& site, const Plan& plan) {
+  const std::string problem = slurm_partition_problem(site.slurm.partition, most_nodes(plan));
+  if (!problem.empty()) throw InfrastructureError("nothing was started: " + problem);
 }
 
 HostRunner runner_of(const CampaignSite& site) {
-  if (site.launcher != LauncherKind::Ssh) {
-    return [](const Host&, const std::vector<std::string>& words) { return probe_here(words); };
+  if (site.launcher == LauncherKind::Slurm) return slurm_probe(site.slurm);
+  return site.launcher == LauncherKind::Ssh ? HostRunner(SshProbe()) : HostRunner(probe_here);
+}
+
+// The devices that can come to be used: steps take the first free ones, so many at a time.
+std::vector<NodePlace> places_of(const CampaignSite& site, const Plan& plan) {
+  int most_ranks = 1;
+  for (const Step& step : plan.steps) {
+    if (step.on_hosts) most_ranks = std::max(most_ranks, step.nproc);
   }
-  return [sockets = std::make_shared<SocketFolder>()](const Host& host, std::vector<std::string> words) {
-    SshHost there(std::make_shared<SshConnection>(host, sockets), "preflight");
-    words[0] = there.prepare({}).program.string();
-    return there.connection().run(words, "looking at the host", "", kProbeSeconds);
-  };
+  const auto most = static_cast<size_t>(most_ranks) * static_cast<size_t>(std::max(1, site.concurrency));
+  std::vector<NodePlace> places;
+  if (site.launcher == LauncherKind::Slurm) {  // devices are Slurm's to give
+    for (std::string& node : idle_slurm_nodes(site.slurm.partition, most_nodes(plan))) {
+      places.push_back({.host = {.name = std::move(node)}});
+    }
+    return places;
+  }
+  for (HostPool::Entry& entry : pool_of(site)) {
+    std::vector<int> devices = entry.devices;
+    for (int device = 0; entry.devices.empty() && device < entry.slots; ++device) devices.push_back(device);
+    std::sort(devices.begin(), devices.end());
+    devices.resize(std::min(devices.size(), most));
+    places.push_back({.host = std::move(entry.host), .devices = std::move(devices)});
+  }
+  return places;
+}
+
+// What the commands of steps name: programs, and files by absolute paths. Data have their own check.
+void need_commands(PreflightNeeds& needs, const CampaignPlan& made) {
+  std::set<std::string> paths;
+  for (const Step& step : made.plan.steps) {
+    if (!step.on_hosts || step.argv.empty()) continue;
+    const std::string& program = step.argv[0];
+    const bool is_staged = program == "assay-worker" || (program.find('/') != std::string::npos && program[0] != '/');
+    const auto path = step.env.find("PATH");
+    if (!is_staged) needs.programs[program] = path == step.env.end() ? "" : path->second;
+    for (size_t i = 1; i < step.argv.size(); ++i) {
+      const std::string& word = step.argv[i];
+      if (word.starts_with('/') && !made.data.contains(word)) paths.insert(word);
+    }
+  }
+  needs.paths.assign(paths.begin(), paths.end());
 }
 
 }  // namespace
@@ -80,44 +187,60 @@ CampaignServices campaign_services(const Plan& plan, const ExecuteOptions& optio
   return services;
 }
 
-void check_site(Context& context, const CampaignPlan& made) {
-  const CampaignSite site = site_of(made.plan.campaign, "the campaign");
-  // A partition's nodes are Slurm's to choose and to check.
-  if (site.launcher == LauncherKind::Slurm) {
-    int nnodes = 1;
-    for (const Step& step : made.plan.steps) nnodes = std::max(nnodes, step.nnodes);
-    if (const std::string problem = slurm_partition_problem(site.slurm.partition, nnodes); !problem.empty()) {
-      throw InfrastructureError("nothing was started: " + problem);
-    }
-    return;
+void stage_data(Context& context, const Plan& plan) {
+  const CampaignSite site = site_of(plan.campaign, "plan.json");
+  if (site.staged.empty()) return;
+  const auto sockets = std::make_shared<SocketFolder>();
+  const std::vector<HostPool::Entry> hosts = pool_of(site);
+  for (const auto& [folder, hash] : site.staged) {
+    context.console.info(
+        fmt::format("data: {} to {} host{} ...", folder.string(), hosts.size(), hosts.size() == 1 ? "" : "s"));
+    std::atomic<int> copies = 0;
+    for_all(hosts.size(), [&, &folder = folder, &hash = hash](size_t i) {
+      SshHost there(std::make_shared<SshConnection>(hosts[i].host, sockets), "staging");
+      copies += there.stage_data(there.prepare({}), folder, hash);
+    });
+    context.console.info(copies > 0 ? fmt::format("data: copied to {} and checked", copies.load())
+                                    : std::string("data: all have it"));
   }
+}
+
+Json check_site(Context& context, const CampaignPlan& made) {
+  const CampaignSite site = site_of(made.plan.campaign, "the campaign");
+  if (site.launcher == LauncherKind::Slurm) check_partition(site, made.plan);
   PreflightNeeds needs;
   for (const auto& [folder, files] : made.data) {
     needs.data.push_back({.path = folder, .sha256 = files, .check_hashes = true});
   }
   needs.min_free_bytes = kMinFreeBytes;
+  for (const CampaignSite::Staged& staged : site.staged) needs.min_free_bytes += folder_bytes(staged.path);
   if (site.master_port > 0) needs.master_ports = {site.master_port};
-  needs.devices = site.hosts.empty() ? 1 : 0;
-  for (const CampaignHost& host : site.hosts) needs.devices = std::max(needs.devices, host.slots);
+  need_commands(needs, made);
   needs.device_command = site.device_command;
   needs.count_devices = [fixed = site.device_count](std::string_view output) {
     return fixed > 0 ? std::optional<int>(fixed) : device_count_of(output);
   };
   needs.hardware = made.hardware;
   needs.page_cache = site.clear_caches;
-  std::vector<Host> hosts;
-  for (const HostPool::Entry& entry : pool_of(site)) hosts.push_back(entry.host);
-  if (site.launcher == LauncherKind::Local) hosts[0].work_dir = context.runs;
-  const PreflightReport report = run_preflight(hosts, needs, runner_of(site));
+  needs.versions = made.versions;
+  std::vector<NodePlace> places = places_of(site, made.plan);
+  for (NodePlace& place : places) {  // hosts that share the folder of runs
+    if (site.launcher != LauncherKind::Ssh) place.host.work_dir = std::filesystem::absolute(context.runs);
+  }
+  if (places.empty())
+    context.console.warn("no node of the partition is idle: data, disk and programs were not looked at");
+  const PreflightReport report = run_preflight(places, needs, runner_of(site));
   std::vector<std::string> errors;
   for (const PreflightProblem& problem : report.problems) {
-    if (problem.severity == PreflightProblem::Severity::Warning) {
+    if (problem.severity == PreflightProblem::Severity::Warning || is_taken_meanwhile(site, problem)) {
       context.console.warn(problem.text());
     } else {
       errors.push_back(problem.text());
     }
   }
-  if (errors.empty()) return;
+  Json versions = Json::object();
+  for (const auto& [host, answer] : report.hosts) versions[host] = answer.value("versions", Json::object());
+  if (errors.empty()) return versions;
   throw InfrastructureError(fmt::format("nothing was started, {} problem{} in the way:\n  {}", errors.size(),
                                         errors.size() == 1 ? " is" : "s are", join(errors, "\n  ")));
 }

@@ -47,6 +47,7 @@ void run_in_folder(Context& context, RunFolder& folder, const ExecuteOptions& op
       LocalLauncher launcher;
       execute(folder, launcher, context.console, options);
     } else {
+      stage_data(context, folder.plan());
       const CampaignServices services = campaign_services(folder.plan(), options);
       execute(folder, *services.launcher, context.console, services.options);
     }

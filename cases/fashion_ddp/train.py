@@ -34,10 +34,11 @@ def train(network, images, labels, arguments, rank, world_size):
         if (step + 1) % arguments.log_every == 0:
             torch.distributed.all_reduce(loss.detach())
             now = time.time()
-            speed = arguments.log_every * arguments.batch * world_size / (now - before)
+            seconds = (now - before) / arguments.log_every
             before = now
             if rank == 0:
-                print(f"step {step + 1} loss {loss.item():.6f} ips {speed:.1f}", flush=True)
+                print(f"step {step + 1} loss {loss.item():.6f} ips {arguments.batch * world_size / seconds:.1f} "
+                      f"step_time {seconds:.6f}", flush=True)
     return time.time() - begin
 
 

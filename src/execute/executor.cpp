@@ -45,7 +45,9 @@ class Execution {
   Outcome run() {
     try {
       for (const Step& step : run_.plan().steps) {
-        if (is_finished(step)) console_.detail(fmt::format("{} is finished", step.name));
+        if (!is_finished(step)) continue;
+        console_.detail(fmt::format("{} is finished", step.name));
+        count_failure(*state_of(step.name));  // also of those before a resume
       }
       while (true) {
         if (stop_signal() != 0) throw InterruptedError("stop");
@@ -147,6 +149,10 @@ class Execution {
     return options_.max_failures > 0 && num_failures_ >= options_.max_failures && step.kind != StepKind::Verify;
   }
 
+  void count_failure(const StepState& end) {
+    num_failures_ += end.outcome == Outcome::Error || end.outcome == Outcome::Fail;
+  }
+
   bool begin(const Step& step) {
     std::vector<NodePlace> places;
     bool attach = false;
@@ -207,7 +213,7 @@ class Execution {
     console_.end_progress();
     run_.step_ended(step, end);
     done_now_.insert(step.name);
-    if (end.outcome == Outcome::Error || end.outcome == Outcome::Fail) ++num_failures_;
+    count_failure(end);
     discard(run_, step, end);
     announce(step, end);
   }

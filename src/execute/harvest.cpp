@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <regex>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr size_t kLongestLine = 4096;  // for patterns: their engine is recursive
 constexpr size_t kMostGroups = 32;
+constexpr char kHarvestMark[] = "harvest.json";  // beside records that are ours, and not the program's
 
 struct Pattern {
   std::regex match;
@@ -118,21 +120,35 @@ class Harvest {
 
 }  // namespace
 
+std::string harvested_log() { return "rank0.log"; }
+
 void check_patterns(const std::vector<Json>& patterns) {
   for (const Json& json : patterns) pattern_of(json);
 }
 
-size_t harvest_records(const std::filesystem::path& step_folder, const std::vector<Json>& patterns) {
+void discard_harvest(const std::filesystem::path& step_folder) {
+  const auto mark = step_folder / kHarvestMark;
+  if (!std::filesystem::exists(mark)) return;
+  // In this order: a mark alone does no harm, and records without one would be taken for the program's.
+  std::filesystem::remove(step_folder / records_file_name(0));
+  std::filesystem::remove(mark);
+}
+
+size_t harvest_records(const std::filesystem::path& step_folder, const std::vector<Json>& patterns, int64_t log_from) {
   const auto target = step_folder / records_file_name(0);
-  if (std::filesystem::exists(target)) return read_records(target).size();
-  const auto log = step_folder / "rank0.log";
+  const auto mark = step_folder / kHarvestMark;
+  if (std::filesystem::exists(target) && !std::filesystem::exists(mark)) return read_records(target).size();
+  const auto log = step_folder / harvested_log();
   if (!std::filesystem::exists(log)) return 0;
+  std::string said = read_file(log);
+  said.erase(0, static_cast<size_t>(std::max<int64_t>(0, log_from)));
   LogContents contents =
-      read_log(log, {.dialect = "", .unknown = ReadOptions::Unknown::Skip, .damaged = ReadOptions::Damaged::Keep});
+      parse_log(said, log.string(),
+                {.dialect = "", .unknown = ReadOptions::Unknown::Skip, .damaged = ReadOptions::Damaged::Keep});
   std::vector<Record> records = std::move(contents.records);
   Harvest harvest(patterns);
   if (!patterns.empty()) {
-    for (const std::string& line : split(read_file(log), '\n')) harvest.read_line(valid_utf8(line));
+    for (const std::string& line : split(said, '\n')) harvest.read_line(valid_utf8(line));
   }
   for (Record& record : harvest.take()) records.push_back(std::move(record));
   if (records.empty()) return 0;
@@ -141,6 +157,7 @@ size_t harvest_records(const std::filesystem::path& step_folder, const std::vect
     append_record_line(text, record);
     text += '\n';
   }
+  write_file_atomic(mark, to_pretty({{"log", harvested_log()}, {"from", log_from}}) + "\n");
   write_file_atomic(target, text);
   return records.size();
 }

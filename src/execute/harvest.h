@@ -5,7 +5,9 @@
 // is what the run achieved, with the keys of record/keys.h; the last line that says a thing counts.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -15,8 +17,16 @@ namespace assay {
 // Throws ConfigError naming the pattern.
 void check_patterns(const std::vector<Json>& patterns);
 
-// Writes records.jsonl of a step from the log of its rank 0, unless the program wrote one itself. Numbers that are not
-// ("80.83.2%") are left out, and a message record says so. Returns how many records there are now.
-size_t harvest_records(const std::filesystem::path& step_folder, const std::vector<Json>& patterns);
+// The log that is read: that of rank 0.
+std::string harvested_log();
+
+// Writes records.jsonl of a step from its log, unless the program wrote one itself. The log goes on over attempts:
+// `log_from` is its size when this one began. Numbers that are not ("80.83.2%") are left out, and a message record says
+// so. Returns how many records there are now.
+size_t harvest_records(const std::filesystem::path& step_folder, const std::vector<Json>& patterns,
+                       int64_t log_from = 0);
+
+// Before another attempt: records that harvest_records wrote of the one before it go; those of the program stay.
+void discard_harvest(const std::filesystem::path& step_folder);
 
 }  // namespace assay

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "execute/environment.h"
+#include "launch/environment.h"
 
 namespace assay {
 
@@ -117,6 +117,7 @@ void apply_line(const Json& line, RunState& state) {
       step.retries.clear();
     }
     step.places = line.value("places", Json(nullptr));
+    step.log_bytes = line.value("log_bytes", int64_t{0});
     step.attempts = line.at("attempt").get<int>();
     step.running = true;
     step.started_us = *time;
@@ -256,9 +257,10 @@ std::filesystem::path RunFolder::step_folder(const Step& step) const {
   return path_ / fmt::format("steps/{}-{}", index + 1, step.name);
 }
 
-void RunFolder::step_started(const Step& step, const Json& places) {
+void RunFolder::step_started(const Step& step, const Json& places, int64_t log_bytes) {
   Json line = {{"event", "step_started"}, {"step", step.name}, {"attempt", state_.steps[step.name].attempts + 1}};
   if (!places.is_null()) line["places"] = places;
+  if (log_bytes > 0) line["log_bytes"] = log_bytes;
   write(std::move(line));
 }
 

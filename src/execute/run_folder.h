@@ -31,6 +31,8 @@ struct StepState {
   bool infrastructure = false;  // not a rank failed but a host, a connection, a port
   // Of a step on hosts: where its last attempt runs or ran, as host_pool.h writes it; null: nowhere yet.
   Json places = nullptr;
+  // Of a step on hosts: how long the log that records are found in was when the last attempt began.
+  int64_t log_bytes = 0;
   // Why it was begun again, each time, since it last had no end: failures of the infrastructure.
   std::vector<std::string> retries;
   std::optional<int64_t> max_rss_bytes;
@@ -67,7 +69,8 @@ class RunFolder {
   // Everything that a step starts carries this mark, over attempts and controllers.
   std::string tree_mark(const Step& step) const;
 
-  void step_started(const Step& step, const Json& places = nullptr);
+  // `log_bytes`: of a step on hosts, see StepState.
+  void step_started(const Step& step, const Json& places = nullptr, int64_t log_bytes = 0);
   void step_retried(const Step& step, const std::string& reason);
   void step_restarted(const Step& step, const std::string& reason);
   void step_ended(const Step& step, const StepState& end);

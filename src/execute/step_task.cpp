@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "config/case_key.h"
 #include "execute/harvest.h"
 #include "launch/job.h"
+#include "launch/job_state.h"
 #include "monitor/disturbance.h"
 #include "record/keys.h"
 #include "record/stream.h"
@@ -23,13 +26,12 @@ std::filesystem::path log_path(const std::filesystem::path& folder, int rank) {
   return folder / fmt::format("rank{}.log", rank);
 }
 
-// Logs and records of the step, all ranks.
-int64_t bytes_said(const std::filesystem::path& folder) {
+// What all ranks of a step have written, in files whose names begin so.
+int64_t bytes_in(const std::filesystem::path& folder, const char* prefix) {
   int64_t total = 0;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("rank") && !name.starts_with("records")) continue;
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
     const auto size = entry.file_size(ignored);
     if (!ignored) total += static_cast<int64_t>(size);
   }
@@ -66,6 +68,15 @@ std::string Voices::last_words(int rank) const {
   return said;
 }
 
+bool Voices::has_event(const char* name) const {
+  for (const auto& [rank, before] : num_records_) {
+    for (const Record& record : read_records(folder_ / records_file_name(rank))) {
+      if (record.type == Record::Type::Event && record.name == name) return true;
+    }
+  }
+  return false;
+}
+
 LaunchRequest launch_request(const RunFolder& run, const Step& step, const std::vector<NodePlace>& places,
                              const SiteOptions& site) {
   LaunchRequest request{.argv = step.argv,
@@ -90,11 +101,7 @@ LaunchRequest launch_request(const RunFolder& run, const Step& step, const std::
   request.monitor_command = site.monitor_command;
   request.clear_caches = !step.case_key.empty() && site.clear_caches;
   request.collect = step.collect;
-  // Relative to the run folder: code of other frameworks, which the plan's words name.
-  for (const std::string& word : step.argv) {
-    if (!word.starts_with("code/")) continue;
-    request.staged.emplace_back(word.substr(0, word.find('/', 5)));
-  }
+  for (const std::string& folder : step.code_folders()) request.staged.emplace_back(folder);
   return request;
 }
 
@@ -111,19 +118,35 @@ StepTask::StepTask(const Services& services, const Step& step, std::vector<NodeP
       services_.console.info(fmt::format("{} was begun before; going on with it", step_.name));
       voices_.emplace(step_, folder_);
       progress_.emplace(step_, folder_, services_.console);
+      before_watch_s_ = seconds_before_attach();
       return;
     }
   }
   const auto before = services_.run.state().steps.find(step_.name);
   const bool was_begun = before != services_.run.state().steps.end() && before->second.attempts > 0;
   if (was_begun && !step_.on_hosts) kill_leftovers();
-  services_.run.step_started(step_, step_.on_hosts ? to_json(places_) : Json(nullptr));
+  note_start();
   if (step_.kind == StepKind::Verify) {
     early_end_ = verify();
     return;
   }
   prepare();
   launch();
+}
+
+void StepTask::note_start() {
+  if (!step_.on_hosts) return services_.run.step_started(step_);
+  restart_watch();  // of this attempt, and not of those before it
+  std::error_code none;
+  const auto size = std::filesystem::file_size(folder_ / harvested_log(), none);
+  services_.run.step_started(step_, to_json(places_), none ? 0 : static_cast<int64_t>(size));
+}
+
+// How long it has run by now. A scheduler may have let it wait; its supervisor knows since when it did not.
+double StepTask::seconds_before_attach() const {
+  int64_t begun_us = state().started_us.value_or(now_us());
+  if (const auto job = state_of_attempt(request()); job && job->started_us > begun_us) begun_us = job->started_us;
+  return std::max(0.0, static_cast<double>(now_us() - begun_us) * 1e-6);
 }
 
 // An earlier controller that was killed may have left processes; two writers in one folder would ruin it.
@@ -157,7 +180,9 @@ void StepTask::launch() {
   progress_.emplace(step_, folder_, services_.console);
   since_news_ = Stopwatch();
   bytes_ = -1;
+  first_records_ = bytes_in(folder_, "records");
   if (step_.on_hosts) {
+    discard_harvest(folder_);
     starting_ = std::async(std::launch::async,
                            [&launcher = services_.launcher, request = request()] { return launcher.start(request); });
     return;
@@ -185,7 +210,7 @@ std::optional<StepState> StepTask::poll(double seconds, bool shows_progress) {
   if (pause_) {
     if (pause_->seconds() < kRetryPauseSeconds) return std::nullopt;
     pause_.reset();
-    services_.run.step_started(step_, to_json(places_));
+    note_start();
     launch();
     return std::nullopt;
   }
@@ -204,11 +229,11 @@ std::optional<StepState> StepTask::poll_running(double seconds, bool shows_progr
   if (stop_signal() != 0) return std::nullopt;
   const double grace = services_.options.stop_grace_seconds;
   if (!running_->queued().empty()) {  // limits are for what runs
-    watch_ = Stopwatch();
+    restart_watch();
     since_news_ = Stopwatch();
     return std::nullopt;
   }
-  if (step_.time_limit_s && watch_.seconds() > *step_.time_limit_s) {
+  if (step_.time_limit_s && before_watch_s_ + watch_.seconds() > *step_.time_limit_s) {
     LaunchResult late = running_->stop(grace);
     late.status.timed_out = true;
     late.infrastructure.clear();
@@ -223,7 +248,9 @@ std::optional<StepState> StepTask::poll_running(double seconds, bool shows_progr
 }
 
 bool StepTask::is_silent() {
-  const int64_t now = bytes_said(folder_);
+  const int64_t records = bytes_in(folder_, "records");
+  // A rank that hangs may go on to say that it waits. So records count where there are any, and lines of logs elsewhere.
+  const int64_t now = records > first_records_ ? records : bytes_in(folder_, "rank");
   if (now != bytes_) since_news_ = Stopwatch();
   bytes_ = now;
   return since_news_.seconds() > *step_.stall_limit_s;
@@ -231,7 +258,8 @@ bool StepTask::is_silent() {
 
 std::optional<StepState> StepTask::ended(LaunchResult result) {
   if (!result.infrastructure.empty() && !result.status.timed_out) return failed(result.infrastructure);
-  result.status.seconds = watch_.seconds();
+  // Supervisors have measured their ranks; a controller may have come late.
+  if (!step_.on_hosts) result.status.seconds = watch_.seconds();
   const std::string reason = result.status.ok() ? "" : why(result);
   if (!may_restart(result)) return conclude(result, reason);
   services_.run.step_restarted(step_, reason);
@@ -257,7 +285,7 @@ std::optional<StepState> StepTask::failed(const std::string& reason) {
   end.outcome = Outcome::Error;
   end.reason = reason;
   end.infrastructure = true;
-  end.seconds = watch_.seconds();
+  end.seconds = before_watch_s_ + watch_.seconds();
   return end;
 }
 
@@ -284,12 +312,14 @@ StepState StepTask::verify() {
 }
 
 // A rank was lost: by a signal that was not ours, or for the others. What it did itself (a bad configuration, a loss
-// that is not finite) it would do again.
+// that is not finite) it would do again, and so would ranks that never found each other: a wrong interface, a port in
+// use, a rank that nobody started.
 bool StepTask::may_restart(const LaunchResult& result) const {
   if (step_.world_size() < 2 || !result.failed_by_itself || result.status.timed_out || stop_signal() != 0) return false;
-  const bool lost =
-      result.status.signal.has_value() || result.status.code == worker_exit_code(ErrorKind::Communication);
-  return lost && static_cast<int>(state().restarts.size()) < step_.max_restarts;
+  const bool out_of_touch = result.status.code == worker_exit_code(ErrorKind::Communication);
+  if (!result.status.signal && !out_of_touch) return false;
+  if (out_of_touch && state().restarts.empty() && !voices_->has_event(keys::kSubmitInfo)) return false;
+  return static_cast<int>(state().restarts.size()) < step_.max_restarts;
 }
 
 StepState StepTask::conclude(const LaunchResult& result, const std::string& reason) {
@@ -299,7 +329,7 @@ StepState StepTask::conclude(const LaunchResult& result, const std::string& reas
   end.signal = result.status.signal;
   end.seconds = result.status.seconds;
   if (result.max_rss_bytes > 0) end.max_rss_bytes = result.max_rss_bytes;
-  if (step_.on_hosts) harvest_records(folder_, step_.patterns);
+  if (step_.on_hosts) harvest_records(folder_, step_.patterns, state().log_bytes);
   if (step_.on_hosts && !step_.case_key.empty()) write_disturbance();
   if (!result.status.ok()) {
     end.outcome = Outcome::Error;

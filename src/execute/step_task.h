@@ -19,6 +19,8 @@ class Voices {
   Voices(const Step& step, std::filesystem::path folder);
   // Of its failure: its last FAILURE record, or else the last log line that begins with "error: ".
   std::string last_words(int rank) const;
+  // A rank of this or an earlier launch has written this event.
+  bool has_event(const char* name) const;
 
  private:
   std::filesystem::path folder_;
@@ -51,6 +53,12 @@ class StepTask {
  private:
   void kill_leftovers();
   void prepare();
+  void note_start();
+  double seconds_before_attach() const;
+  void restart_watch() {
+    watch_.restart();
+    before_watch_s_ = 0;
+  }
   LaunchRequest request() const { return launch_request(services_.run, step_, places_, services_.options.site); }
   void launch();
   std::optional<StepState> wait_for_start(double seconds);
@@ -76,9 +84,11 @@ class StepTask {
   std::optional<StepProgress> progress_;
   std::optional<StepState> early_end_;  // it could not be begun
   Stopwatch watch_;
+  double before_watch_s_ = 0;  // what it ran under an earlier controller
   Stopwatch since_news_;
   std::optional<Stopwatch> pause_;  // between a failure of the infrastructure and the next attempt
   int64_t bytes_ = -1;
+  int64_t first_records_ = 0;  // bytes of records when this attempt began
 };
 
 }  // namespace assay

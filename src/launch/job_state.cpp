@@ -107,6 +107,7 @@ Json to_json(const JobState& state) {
               {"started", utc_text(state.started_us)},
               {"ended", state.ended_us ? Json(utc_text(state.ended_us)) : Json(nullptr)},
               {"base", state.base},
+              {"environment", state.environment},
               {"result", nullptr},
               {"error", nullptr}};
   if (state.result) out["result"] = to_json(*state.result);
@@ -134,6 +135,7 @@ JobState job_state_of(const Json& value, const std::string& where) {
     if (!size.is_number_integer() || size.get<int64_t>() < 0) fields.fail("base." + name, "must be a size in bytes");
     out.base[name] = size.get<int64_t>();
   }
+  if (fields.has("environment")) out.environment = fields.object("environment");
   if (fields.has("result")) out.result = launch_result_of(fields.any("result"), fields.path("result"));
   if (fields.has("error")) {
     JsonFields error(fields.object("error"), fields.path("error"));

@@ -27,6 +27,7 @@ struct JobState {
   int64_t started_us = 0;
   int64_t ended_us = 0;                      // 0: not yet
   std::map<std::string, int64_t> base = {};  // what growing files held before this attempt
+  Json environment = nullptr;                // of the host (launch/environment.h); null: not told yet
   std::optional<LaunchResult> result = {};   // its ranks are those of this node
   std::string error_kind = {};               // "" when all there is to say is in the result
   std::string error = {};

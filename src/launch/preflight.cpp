@@ -19,12 +19,14 @@ namespace {
 
 constexpr size_t kMostAskedAtOnce = 64;
 constexpr double kGigabyte = 1e9;
+constexpr double kAnswerSeconds = 120;  // vendors' commands and copies of assay included
+constexpr double kHashRate = 20e6;      // bytes a second that every disk and processor manages
 
 // Collects the problems of one host.
 class HostJudge {
  public:
-  HostJudge(const PreflightNeeds& needs, const Host& host, const Json& answer)
-      : needs_(needs), host_(host), answer_(answer) {}
+  HostJudge(const PreflightNeeds& needs, const NodePlace& place, const Json& answer)
+      : needs_(needs), host_(place.host), devices_(place.devices), answer_(answer) {}
 
   void add(const std::string& what, const std::string& fix,
            PreflightProblem::Severity severity = PreflightProblem::Severity::Error) {
@@ -45,6 +47,16 @@ class HostJudge {
       const Json paths = answer_.value("paths", Json::object());
       if (paths.contains(path) && paths[path] == true) continue;
       add(fmt::format("{} does not exist", path), "create or mount it there, or correct the campaign");
+    }
+  }
+
+  void check_programs() {
+    const Json programs = answer_.value("programs", Json::object());
+    for (const auto& [name, path] : needs_.programs) {
+      if (programs.contains(name) && programs[name].is_string()) continue;
+      const bool is_path = name.find('/') != std::string::npos;
+      add(fmt::format("{} is no program{}", name, is_path ? "" : " in its PATH"),
+          is_path ? "install it there, or correct the case" : "install it there, or set PATH in `environment`");
     }
   }
 
@@ -90,7 +102,7 @@ class HostJudge {
   }
 
   void check_devices() {
-    if (needs_.devices <= 0) return;
+    if (devices_.empty()) return;
     const std::string error = text("/devices/error", "");
     if (!error.empty()) {
       return add(fmt::format("the number of {} devices is not known: {}", needs_.hardware, error),
@@ -101,14 +113,33 @@ class HostJudge {
       return add(fmt::format("the number of {} devices is not known", needs_.hardware),
                  "give the hardware a command `devices` in vendor.yaml", PreflightProblem::Severity::Warning);
     }
-    if (*count < needs_.devices) {
-      return add(fmt::format("{} {} devices, and {} are needed", *count, needs_.hardware, needs_.devices),
-                 "use a case with a smaller nproc, or another host");
+    const int last = *std::max_element(devices_.begin(), devices_.end());
+    if (*count <= last) {
+      const bool from_first = static_cast<size_t>(last) + 1 == devices_.size();
+      add(from_first
+              ? fmt::format("{} {} devices, and {} are needed", *count, needs_.hardware, last + 1)
+              : fmt::format("{} {} devices, and number {} is wanted; the first is 0", *count, needs_.hardware, last),
+          from_first ? "use a case with a smaller nproc, or another host" : "correct `devices`, or use another host");
     }
-    check_locks(*count);
   }
 
-  void check_programs() {
+  // Also where nobody knows how many there are.
+  void check_locks() {
+    const Json locks = answer_.value("locks", Json::array());
+    const auto word = [](const Json& lock, const char* key) {
+      return lock.contains(key) && lock[key].is_string() ? valid_utf8(lock[key].get<std::string>()) : "unknown";
+    };
+    for (const Json& lock : locks) {
+      if (!lock.is_object() || word(lock, "hardware") != needs_.hardware) continue;
+      const Json index = lock.value("index", Json());
+      if (std::none_of(devices_.begin(), devices_.end(), [&](int device) { return index == device; })) continue;
+      add(fmt::format("device {} {} of {} is in use by run {} of user {} (process {})", needs_.hardware, index.dump(),
+                      text("/host"), word(lock, "run"), word(lock, "user"), word(lock, "pid")),
+          "wait until that run has ended, stop it there with assay stop, or use other devices");
+    }
+  }
+
+  void check_versions() {
     const Json versions = answer_.value("versions", Json::object());
     for (const auto& [name, argv] : needs_.versions) {
       if (versions.contains(name) && versions[name].is_string()) continue;
@@ -179,24 +210,9 @@ class HostJudge {
     return std::nullopt;
   }
 
-  void check_locks(int count) {
-    std::vector<std::string> holders;
-    const Json locks = answer_.value("locks", Json::array());
-    const auto word = [](const Json& lock, const char* key) {
-      return lock.contains(key) && lock[key].is_string() ? valid_utf8(lock[key].get<std::string>()) : "unknown";
-    };
-    for (const Json& lock : locks) {
-      if (!lock.is_object() || word(lock, "hardware") != needs_.hardware) continue;
-      holders.push_back(fmt::format("{} by run {} of user {} (process {})", lock.value("index", Json()).dump(),
-                                    word(lock, "run"), word(lock, "user"), word(lock, "pid")));
-    }
-    if (count - static_cast<int>(holders.size()) >= needs_.devices) return;
-    add(fmt::format("{} of {} {} devices are in use: {}", holders.size(), count, needs_.hardware, join(holders, ", ")),
-        "wait until that run has ended, or stop it there with assay stop");
-  }
-
   const PreflightNeeds& needs_;
   const Host& host_;
+  const std::vector<int>& devices_;
   const Json& answer_;
   std::vector<PreflightProblem> problems_;
 };
@@ -206,25 +222,60 @@ struct HostAnswer {
   std::vector<PreflightProblem> problems;
 };
 
-HostAnswer ask_host(const PreflightNeeds& needs, const Host& host, bool is_first, const HostRunner& run) {
+Json data_question(const PreflightNeeds& needs, bool with_hashes) {
+  Json data = Json::array();
+  for (const DataNeed& need : needs.data) {
+    data.push_back({{"path", need.path}, {"sha256", need.sha256}, {"check_hashes", with_hashes && need.check_hashes}});
+  }
+  return data;
+}
+
+// How much there is to be hashed, as the host says.
+double bytes_to_hash(const PreflightNeeds& needs, const Json& answer) {
+  double total = 0;
+  const Json list = answer.value("data", Json::array());
+  for (size_t i = 0; i < needs.data.size() && list.is_array() && i < list.size(); ++i) {
+    if (!needs.data[i].check_hashes || !list[i].is_object()) continue;
+    const Json bytes = list[i].value("bytes", Json());
+    if (bytes.is_number()) total += std::max(0.0, bytes.get<double>());
+  }
+  return total;
+}
+
+HostAnswer ask_host(const PreflightNeeds& needs, const NodePlace& place, bool is_first, const HostRunner& run) {
   HostAnswer out;
+  const Host& host = place.host;
   const auto unreachable = [&](const std::string& what, const std::string& fix) {
     out.problems.push_back({.host = host.name, .what = what, .fix = fix});
   };
-  try {
-    const int64_t asked_us = now_us();
-    const CapturedOutput said = run(host, {"assay", "probe", to_line(probe_request(needs, host, is_first))});
-    const int64_t answered_us = now_us();
+  const auto ask = [&](const Json& question, double time_limit_s) -> Json {
+    const CapturedOutput said = run(host, {"assay", "probe", to_line(question)}, time_limit_s);
     if (!said.status.ok()) {
       const std::string words(trim(said.err));
       unreachable(
           fmt::format("cannot be asked: {}{}", said.status.text(), words.empty() ? "" : ": " + valid_utf8(words)),
           "try the same by hand: address, port, user, key, known_hosts, and whether assay runs there");
-      return out;
+      return nullptr;
     }
-    out.answer = parse_json(trim(said.out), "the answer of " + host.name);
-    if (!out.answer.is_object()) throw DataError("it is no object");
-    out.problems = judge_probe(needs, host, is_first, out.answer, asked_us, answered_us);
+    Json answer = parse_json(trim(said.out), "the answer of " + host.name);
+    if (!answer.is_object()) throw DataError("it is no object");
+    return answer;
+  };
+  try {
+    out.answer = ask(probe_request(needs, place, is_first), kAnswerSeconds);
+    if (out.answer.is_null()) return out;
+    if (const double bytes = bytes_to_hash(needs, out.answer); bytes > 0) {
+      const Json hashes = ask({{"data", data_question(needs, true)}}, kAnswerSeconds + bytes / kHashRate);
+      if (hashes.is_null()) return out;
+      out.answer["data"] = hashes.value("data", Json());
+    }
+    // The clock alone, over what is connected by now: what took long above hides a clock that is behind.
+    const int64_t asked_us = now_us();
+    const Json clock = ask(Json::object(), kAnswerSeconds);
+    const int64_t answered_us = now_us();
+    if (clock.is_null()) return out;
+    out.answer["time_us"] = clock.value("time_us", Json());
+    out.problems = judge_probe(needs, place, is_first, out.answer, asked_us, answered_us);
   } catch (const InfrastructureError& error) {
     unreachable(error.what(), "try the same by hand: address, port, user, key, known_hosts");
   } catch (const std::exception& error) {
@@ -246,38 +297,40 @@ bool PreflightReport::ok() const {
   });
 }
 
-Json probe_request(const PreflightNeeds& needs, const Host& host, bool is_first) {
-  Json data = Json::array();
-  for (const DataNeed& need : needs.data) {
-    data.push_back({{"path", need.path}, {"sha256", need.sha256}, {"check_hashes", need.check_hashes}});
-  }
-  Json out = {{"paths", needs.paths}, {"data", std::move(data)}, {"versions", needs.versions}};
-  const std::string disk = needs.disk_path.empty() ? host.work_dir.string() : needs.disk_path;
-  if (!disk.empty()) out["disk"] = disk;
+Json probe_request(const PreflightNeeds& needs, const NodePlace& place, bool is_first) {
+  Json out = {{"paths", needs.paths},
+              {"programs", needs.programs},
+              {"data", data_question(needs, false)},
+              {"versions", needs.versions}};
+  if (needs.min_free_bytes > 0) out["disk"] = needs.disk_path.empty() ? place.host.work_dir.string() : needs.disk_path;
   if (is_first) out["ports"] = needs.master_ports;
-  if (needs.devices > 0) {
+  if (!place.devices.empty()) {
     out["hardware"] = needs.hardware;
     if (!needs.device_command.empty()) out["device_command"] = needs.device_command;
   }
-  if (out["versions"].is_null()) out["versions"] = Json::object();
+  for (const char* key : {"programs", "versions"}) {
+    if (out[key].is_null()) out[key] = Json::object();
+  }
   return out;
 }
 
-std::vector<PreflightProblem> judge_probe(const PreflightNeeds& needs, const Host& host, bool is_first,
+std::vector<PreflightProblem> judge_probe(const PreflightNeeds& needs, const NodePlace& place, bool is_first,
                                           const Json& answer, int64_t asked_us, int64_t answered_us) {
-  HostJudge judge(needs, host, answer);
+  HostJudge judge(needs, place, answer);
   judge.check_version();
   judge.check_paths();
+  judge.check_programs();
   judge.check_data();
   judge.check_disk();
   judge.check_ports(is_first);
   judge.check_devices();
-  judge.check_programs();
+  judge.check_locks();
+  judge.check_versions();
   judge.check_clock(asked_us, answered_us);
   return judge.take();
 }
 
-PreflightReport run_preflight(const std::vector<Host>& hosts, const PreflightNeeds& needs, const HostRunner& run) {
+PreflightReport run_preflight(const std::vector<NodePlace>& hosts, const PreflightNeeds& needs, const HostRunner& run) {
   std::vector<HostAnswer> answers(hosts.size());
   std::atomic<size_t> next{0};
   {
@@ -290,7 +343,7 @@ PreflightReport run_preflight(const std::vector<Host>& hosts, const PreflightNee
   }
   PreflightReport report;
   for (size_t h = 0; h < hosts.size(); ++h) {
-    if (!answers[h].answer.is_null()) report.hosts[hosts[h].name] = std::move(answers[h].answer);
+    if (!answers[h].answer.is_null()) report.hosts[hosts[h].host.name] = std::move(answers[h].answer);
     for (PreflightProblem& problem : answers[h].problems) report.problems.push_back(std::move(problem));
   }
   return report;

@@ -25,12 +25,13 @@ struct DataNeed {
 struct PreflightNeeds {
   bool same_version = true;  // assay there is the one here, to the commit
   std::vector<std::string> paths = {};
+  std::map<std::string, std::string> programs =
+      {};  // name or absolute path -> PATH that it is looked for in; "": theirs
   std::vector<DataNeed> data = {};
-  std::string disk_path = {};  // where the host writes; empty: its work_dir
+  std::string disk_path = {};  // where the host writes; empty: its work_dir, wherever that is
   int64_t min_free_bytes = 0;
   std::vector<int> master_ports = {};  // to be free on the first host
   std::string hardware = "cpu";
-  int devices = 0;                               // on every host
   std::vector<std::string> device_command = {};  // a vendor's, that prints how many there are; not for "cpu"
   // The number in what it printed; empty: the first number in it.
   std::function<std::optional<int>(std::string_view)> count_devices = {};
@@ -51,20 +52,24 @@ struct PreflightProblem {
 };
 
 // Runs an argument array on a host and returns what it printed; may throw InfrastructureError, and returns a failed
-// status, when the host cannot be reached. Called from several threads at once. argv[0] is "assay": the one there.
-using HostRunner = std::function<CapturedOutput(const Host& host, const std::vector<std::string>& argv)>;
+// status, when the host cannot be reached. Called from several threads at once, and several times for a host. argv[0]
+// is "assay": the one there.
+using HostRunner =
+    std::function<CapturedOutput(const Host& host, const std::vector<std::string>& argv, double time_limit_s)>;
 
 struct PreflightReport {
   std::vector<PreflightProblem> problems;  // in the order of the hosts
   std::map<std::string, Json> hosts;       // what each said (launch/probe.h), for the environment of results
   bool ok() const;                         // warnings only, or nothing
 };
-PreflightReport run_preflight(const std::vector<Host>& hosts, const PreflightNeeds& needs, const HostRunner& run);
+// Every host with the devices of it that are to be used: they must exist, and no other run may have them.
+PreflightReport run_preflight(const std::vector<NodePlace>& hosts, const PreflightNeeds& needs, const HostRunner& run);
 
-// The question for one host, the argument of `assay probe`.
-Json probe_request(const PreflightNeeds& needs, const Host& host, bool is_first);
+// The question for one host, the argument of `assay probe`: all but the hashes of data, whose sizes must be known
+// first.
+Json probe_request(const PreflightNeeds& needs, const NodePlace& place, bool is_first);
 // What is wrong with an answer. The host's clock must have shown `answer.time_us` between the two times.
-std::vector<PreflightProblem> judge_probe(const PreflightNeeds& needs, const Host& host, bool is_first,
+std::vector<PreflightProblem> judge_probe(const PreflightNeeds& needs, const NodePlace& place, bool is_first,
                                           const Json& answer, int64_t asked_us, int64_t answered_us);
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -60,13 +61,17 @@ bool path_exists(const std::string& path) {
 Json probe_data(const Json& need) {
   if (!need.is_object() || !need.contains("path")) reject_question("data", "a list of objects with a path");
   const std::string path = text_of(need.at("path"), "data.path");
-  Json out = {{"path", path}, {"exists", path_exists(path)}, {"wrong", Json::array()}};
+  Json out = {{"path", path}, {"exists", path_exists(path)}, {"bytes", 0}, {"wrong", Json::array()}};
   if (!out["exists"].get<bool>()) return out;
   const bool check = need.contains("check_hashes") && need.at("check_hashes") == true;
   const Json* files = asked(need, "sha256", Json::value_t::object, "an object");
   if (files == nullptr) return out;
+  uintmax_t bytes = 0;
   for (const auto& [file, hash] : files->items()) {
     const fs::path whole = fs::path(path) / file;
+    std::error_code unknown;
+    const uintmax_t size = fs::file_size(whole, unknown);
+    if (!unknown) bytes += size;
     if (!path_exists(whole.string())) {
       out["wrong"].push_back({{"file", file}, {"problem", "missing"}, {"found", nullptr}});
     } else if (check) {
@@ -78,17 +83,45 @@ Json probe_data(const Json& need) {
       }
     }
   }
+  out["bytes"] = bytes;
   return out;
 }
 
+// As a shell finds it: null when there is none that may be run.
+Json find_program(const std::string& name, const std::string& given_path) {
+  const auto runs = [](const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (name.empty()) return nullptr;
+  if (name.find('/') != std::string::npos) return runs(name) ? Json(name) : Json(nullptr);
+  const char* own = std::getenv("PATH");
+  for (const std::string& folder : split(given_path.empty() ? (own ? own : "/usr/bin:/bin") : given_path, ':')) {
+    const fs::path path = fs::path(folder.empty() ? "." : folder) / name;
+    if (runs(path)) return path.string();
+  }
+  return nullptr;
+}
+
+// A work folder as ssh_host.cpp understands it: in the home folder, and .assay there when there is none.
+fs::path work_folder(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  const char* home = std::getenv("HOME");
+  const fs::path own = home && *home ? home : ".";
+  if (path.empty()) return own / ".assay";
+  return own / (path.starts_with("~/") ? path.substr(2) : path);
+}
+
 // The nearest folder that exists: the one that will be written to may yet have to be made.
-Json probe_disk(const std::string& path) {
+Json probe_disk(const std::string& given) {
+  const fs::path path = work_folder(given);
   fs::path at = fs::absolute(path);
   while (!path_exists(at.string()) && at.has_parent_path() && at != at.parent_path()) at = at.parent_path();
   std::error_code error;
   const fs::space_info space = fs::space(at, error);
   const bool writable = ::access(at.c_str(), W_OK) == 0;
-  return {{"path", path}, {"free_bytes", error ? Json(nullptr) : Json(space.available)}, {"writable", writable}};
+  return {
+      {"path", path.string()}, {"free_bytes", error ? Json(nullptr) : Json(space.available)}, {"writable", writable}};
 }
 
 Json probe_port(int64_t port) {
@@ -194,6 +227,12 @@ Json answer_probe(const Json& question) {
     for (const Json& path : *paths) {
       const std::string name = text_of(path, "paths");
       out["paths"][name] = path_exists(name);
+    }
+  }
+  if (const Json* programs = asked(question, "programs", Json::value_t::object, "an object")) {
+    out["programs"] = Json::object();
+    for (const auto& [name, path] : programs->items()) {
+      out["programs"][name] = find_program(name, text_of(path, "programs"));
     }
   }
   if (const Json* data = asked(question, "data", Json::value_t::array, "a list")) {

@@ -143,6 +143,20 @@ std::string slurm_partition_problem(const std::string& partition, int nnodes) {
   return partition.empty() ? "Slurm has no default partition: name one in the campaign (slurm: {partition: ...})" : "";
 }
 
+std::vector<std::string> idle_slurm_nodes(const std::string& partition, int most) {
+  std::vector<std::string> argv = {"sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"};
+  if (!partition.empty()) argv.push_back("--partition=" + partition);
+  const CapturedOutput output = ask_slurm(argv);
+  if (!output.status.ok()) throw InfrastructureError("Slurm does not answer: " + slurm_words(output));
+  std::vector<std::string> nodes;
+  for (const std::string& line : split(output.out, '\n')) {
+    const std::string name(trim(line));
+    const bool is_new = !name.empty() && std::find(nodes.begin(), nodes.end(), name) == nodes.end();
+    if (is_new && static_cast<int>(nodes.size()) < most) nodes.push_back(name);
+  }
+  return nodes;
+}
+
 SlurmQuestion::SlurmQuestion(const std::string& job_id)
     : folder_("assay-slurm"), process_(start_question(job_id, folder_.path() / "answer")), job_id_(job_id) {}
 

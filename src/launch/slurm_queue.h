@@ -33,6 +33,9 @@ std::optional<SlurmJob> find_slurm_job(const std::string& name);
 // Whether jobs of so many nodes can run in the partition ("": the default one); what is wrong, or "".
 std::string slurm_partition_problem(const std::string& partition, int nnodes);
 
+// Nodes of the partition that nobody uses now, at most so many. Throws InfrastructureError when Slurm does not answer.
+std::vector<std::string> idle_slurm_nodes(const std::string& partition, int most);
+
 // One question about a job, asked without waiting for the answer: Slurm's controller may be slow or away.
 class SlurmQuestion {
  public:

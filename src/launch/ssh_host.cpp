@@ -37,6 +37,10 @@ constexpr const char* kAsk =
 // $1 a folder; input: the manifest of what must be in it.
 constexpr const char* kCheck = "cd \"$1\" && sha256sum -c --quiet 2>&1";
 
+// $1 a folder: whether it is there, and one to put it into if not.
+constexpr int kAbsent = 3;
+constexpr const char* kHave = "umask 077; mkdir -p \"${1%/*}\" || exit 73; if [ -d \"$1\" ]; then exit 0; fi; exit 3";
+
 // $1 what was copied, $2 the name it gets, unless somebody else was quicker. What copies left that were cut off goes.
 constexpr const char* kAccept =
     "find \"${2%/*}\" -maxdepth 1 -name \"*.part-*\" -mmin +1440 -exec rm -rf {} +; "
@@ -124,7 +128,7 @@ SshPlaces SshHost::prepare(const FileSet& files) {
     check_version(host_.program);
   } else {
     const fs::path folder = answer.work_dir / "programs" / hash;
-    if (!answer.has_programs) copy_programs(programs, folder);
+    if (!answer.has_programs) copy_whole(programs, folder);
     places.program = folder / "assay";
   }
   if (!files.empty() && !answer.has_files) {
@@ -148,13 +152,27 @@ void SshHost::check_version(const fs::path& program) {
 }
 
 // Under another name until it is whole: other controllers may do the same at this moment.
-void SshHost::copy_programs(const FileSet& programs, const fs::path& target) {
+void SshHost::copy_whole(const FileSet& files, const fs::path& target) {
   static std::atomic<int> count{0};
   const fs::path part = fmt::format("{}.part-{}-{}-{}", target.string(), now_us(), ::getpid(), ++count);
-  copy_there(programs, part);
-  check_copy(programs, part);
-  const CapturedOutput out = script(kAccept, {part.string(), target.string()}, "copying programs there");
-  if (!out.status.ok()) throw explain_failure(host_, "copying programs there", out.status.text(), out.err);
+  copy_there(files, part);
+  check_copy(files, part);
+  const CapturedOutput out = script(kAccept, {part.string(), target.string()}, "copying files there");
+  if (!out.status.ok()) throw explain_failure(host_, "copying files there", out.status.text(), out.err);
+}
+
+bool SshHost::stage_data(const SshPlaces& places, const fs::path& folder, const std::string& hash) {
+  const fs::path target = places.run.parent_path() / "data" / hash;
+  const CapturedOutput out = script(kHave, {target.string()}, "looking for the data");
+  if (out.status.ok()) return false;
+  if (out.status.code != kAbsent) throw explain_failure(host_, "looking for the data", out.status.text(), out.err);
+  FileSet files{.root = folder};
+  files.add_all();
+  if (files.hash() != hash) {
+    throw ConfigError(fmt::format("{}: changed since the run was planned; start a new run", folder.string()));
+  }
+  copy_whole(files, target);
+  return true;
 }
 
 void SshHost::copy_there(const FileSet& files, const fs::path& target) {

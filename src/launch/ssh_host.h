@@ -26,6 +26,9 @@ class SshHost {
   SshConnection& connection() const { return *connection_; }
   // Connects, makes the mirror with the files in it, and the programs be there. Throws HostError.
   SshPlaces prepare(const FileSet& files);
+  // Data in a folder that runs share, under its hash: copied unless it is there. `places` are those of prepare().
+  // Returns whether it was copied. Throws HostError, and ConfigError when the folder here has changed since `hash`.
+  bool stage_data(const SshPlaces& places, const std::filesystem::path& folder, const std::string& hash);
   std::vector<int> free_ports(const SshPlaces& places, int count);
   // Brings what the host has of `names`, which are relative to `there`, into `here`. Returns those that it has.
   std::vector<std::string> collect(const std::filesystem::path& there, const std::filesystem::path& here,
@@ -39,7 +42,7 @@ class SshHost {
     bool has_files = false;
   };
   Answer ask(const FileSet& files, const std::string& programs_hash);
-  void copy_programs(const FileSet& programs, const std::filesystem::path& target);
+  void copy_whole(const FileSet& files, const std::filesystem::path& target);
   void copy_there(const FileSet& files, const std::filesystem::path& target);
   void copy_back(const FileSet& wanted, const std::filesystem::path& there);
   void check_copy(const FileSet& files, const std::filesystem::path& target);

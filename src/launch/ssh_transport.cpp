@@ -258,7 +258,16 @@ class SshSession : public NodeSession {
     const std::string where = fmt::format("the state of {}", name_);
     JobState state = job_state_of(parse_json(frame.bytes, where), where);
     if (state.run_id == request_.run_id && state.attempt == request_.attempt && state.node == node_) {
+      keep_copy(state);
       report_.state = std::move(state);
+    }
+  }
+
+  // For the results, which tell what the host is. Without one they lack that, and nothing else.
+  void keep_copy(const JobState& state) const {
+    try {
+      write_state(request_.folder, state);
+    } catch (const InfrastructureError&) {
     }
   }
 

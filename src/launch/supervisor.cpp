@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "launch/device_lock.h"
+#include "launch/environment.h"
 #include "launch/job.h"
 #include "launch/job_state.h"
 #include "launch/local.h"
@@ -120,6 +121,7 @@ class Supervisor {
       end_with_error(std::string(kind_name(ErrorKind::Infrastructure)), error.what());
       throw;
     }
+    state_.environment = host_environment();  // while the ranks start
     state_.phase = JobState::Phase::Running;
     write_state(job_.folder, state_);
     say(fmt::format("{} ranks of run {} run, attempt {}", job_.nproc, job_.run_id, job_.attempt));
@@ -175,6 +177,16 @@ class Supervisor {
     guardian_ = std::make_unique<Guardian>(job_);
     if (job_.clear_caches) clear_caches();
     return LocalLauncher().start(job_);
+  }
+
+  // For the results: what the ranks run on, wherever that is.
+  Json host_environment() const {
+    Json out = describe_environment();
+    if (!job_.nodes.empty()) {
+      out["used_devices"] = {{"hardware", job_.hardware},
+                             {"indices", job_.nodes.at(static_cast<size_t>(state_.node)).devices}};
+    }
+    return out;
   }
 
   // A round that finds its data in memory measures something else than the first one. Only root may do it.

@@ -30,21 +30,36 @@ ProcessTimes::Whose ProcessTimes::whose(pid_t pid) const {
   return Whose::Foreign;
 }
 
-double ProcessTimes::seconds_of(pid_t pid) const {
+void ProcessTimes::look_at(pid_t pid, Known& known) const {
   static const double ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::ifstream file(proc_ / std::to_string(pid) / "stat");
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  const size_t name_end = text.rfind(')');  // a program's name may hold blanks and brackets
-  if (name_end == std::string::npos) return 0;
+  const size_t name_end = text.rfind(')');    // a program's name may hold blanks and brackets
+  if (name_end == std::string::npos) return;  // gone meanwhile
   std::istringstream words(text.substr(name_end + 1));
   std::string skipped;
-  for (int field = 3; field < 14; ++field) words >> skipped;
+  words >> skipped >> known.parent;
+  for (int field = 5; field < 14; ++field) words >> skipped;
   double sum = 0;
   for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
     double ticks = 0;
     if (words >> ticks) sum += ticks;
   }
-  return sum / ticks_per_second;
+  known.seconds = sum / ticks_per_second;
+}
+
+// The time of a process that has ended is its parent's if that waited for it, and is among the parent's then. Of others
+// it is kept here: what was used stays used.
+void ProcessTimes::keep_times_of_ended() {
+  for (const auto& [pid, known] : known_) {
+    if (known.seen == round_ || known.whose == Whose::Foreign) continue;
+    const auto parent = known_.find(known.parent);
+    const bool is_inherited =
+        parent != known_.end() && parent->second.seen == round_ && parent->second.whose == known.whose;
+    if (is_inherited) continue;
+    (known.whose == Whose::Ours ? ended_.own : ended_.other_runs) += known.seconds;
+  }
+  std::erase_if(known_, [&](const auto& entry) { return entry.second.seen != round_; });
 }
 
 MarkedTime ProcessTimes::read() {
@@ -63,10 +78,13 @@ MarkedTime ProcessTimes::read() {
       ++known.looks;
     }
     known.seen = round_;
-    if (known.whose == Whose::Ours) out.own += seconds_of(pid);
-    if (known.whose == Whose::OtherRun) out.other_runs += seconds_of(pid);
+    if (known.whose == Whose::Foreign) continue;
+    look_at(pid, known);
+    (known.whose == Whose::Ours ? out.own : out.other_runs) += known.seconds;
   }
-  std::erase_if(known_, [&](const auto& entry) { return entry.second.seen != round_; });
+  keep_times_of_ended();
+  out.own += ended_.own;
+  out.other_runs += ended_.other_runs;
   return out;
 }
 

@@ -10,8 +10,8 @@
 namespace assay {
 
 struct MarkedTime {
-  double own = 0;         // seconds, of live processes and the children they have waited for
-  double other_runs = 0;  // of processes that carry another mark
+  double own = 0;         // seconds, also of processes that have ended: never falls
+  double other_runs = 0;  // the same of processes that carry another mark
 };
 
 class ProcessTimes {
@@ -28,13 +28,17 @@ class ProcessTimes {
     Whose whose = Whose::Foreign;
     int looks = 0;
     uint64_t seen = 0;
+    pid_t parent = 0;
+    double seconds = 0;  // with the children it has waited for
   };
   Whose whose(pid_t pid) const;
-  double seconds_of(pid_t pid) const;
+  void look_at(pid_t pid, Known& known) const;
+  void keep_times_of_ended();
 
   std::filesystem::path proc_;
   std::string tree_mark_;
   std::map<pid_t, Known> known_;
+  MarkedTime ended_;
   uint64_t round_ = 0;
 };
 

@@ -91,6 +91,14 @@ Step step_of(const Json& value) {
 
 }  // namespace
 
+std::vector<std::string> Step::code_folders() const {
+  std::vector<std::string> out;
+  for (const std::string& word : argv) {
+    if (word.starts_with("code/")) out.push_back(word.substr(0, word.find('/', 5)));
+  }
+  return out;
+}
+
 std::string_view kind_name(StepKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 StepKind step_kind_of(std::string_view name) {

@@ -59,6 +59,8 @@ struct Step {
   std::vector<std::string> discard;
 
   int world_size() const { return nnodes * nproc; }
+  // Code of cases that are commands: the folders of the run folder that its words name, "code/<model>".
+  std::vector<std::string> code_folders() const;
   int first_rank() const { return node_rank * nproc; }  // of the ranks on this host
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/file_set.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "config/case_key.h"
@@ -127,35 +128,43 @@ std::string vendor_of(const Plan& plan, const Step& step) {
   return "";
 }
 
+// One host of a step: its name, and what it said it is; null where it did not.
+struct StepHost {
+  std::string name;
+  Json environment = nullptr;
+};
+
 // Where a campaign put it, by the operator's names, or as the hosts call themselves (Slurm chose them); a run of its
 // own has this machine.
-std::vector<std::string> hosts_of(const RunRecord& run, const Step& step, const StepState& state,
-                                  const Json& environment, std::vector<std::string>& warnings) {
-  std::vector<std::string> hosts;
+std::vector<StepHost> hosts_of(const RunRecord& run, const Step& step, const StepState& state,
+                               const Json& run_environment, std::vector<std::string>& warnings) {
+  std::vector<StepHost> hosts;
   for (int node = 0; step.on_hosts && node < step.nnodes; ++node) {
     const auto index = static_cast<size_t>(node);
-    std::string name;
-    if (state.places.is_array() && index < state.places.size()) name = text_of(part(state.places[index], "host"));
-    if (name.empty()) {
-      try {
-        const auto job = read_state(run.path / run.plan.folder(step.name), node);
-        if (job) name = valid_utf8(job->host);
-      } catch (const Error& error) {
-        warnings.push_back(fmt::format("{}; its host is not known", error.what()));
+    StepHost host;
+    if (state.places.is_array() && index < state.places.size()) host.name = text_of(part(state.places[index], "host"));
+    try {
+      if (auto job = read_state(run.path / run.plan.folder(step.name), node)) {
+        if (host.name.empty()) host.name = valid_utf8(job->host);
+        host.environment = std::move(job->environment);
       }
+    } catch (const Error& error) {
+      warnings.push_back(fmt::format("{}; its host is not known", error.what()));
     }
-    if (!name.empty()) hosts.push_back(name);
+    if (!host.name.empty()) hosts.push_back(std::move(host));
   }
-  if (hosts.empty()) {
-    const std::string here = text_of(part(part(environment, "host"), "name"));
-    if (!here.empty()) hosts.push_back(here);
-  }
+  if (hosts.empty()) hosts.push_back({text_of(part(part(run_environment, "host"), "name")), run_environment});
   return hosts;
 }
 
-// Whether environment.json, which describes the machine that the run was started from, describes where the step ran.
-bool ran_here(const RunRecord& run, const Step& step) {
-  return !step.on_hosts || run.plan.campaign.is_null() || part(run.plan.campaign, "launcher") == "local";
+// That of the first host, where rank 0 is; of several hosts also each one's own.
+Json environment_of(const std::vector<StepHost>& hosts) {
+  Json out = hosts.front().environment.is_object() ? hosts.front().environment : Json::object();
+  if (hosts.size() < 2) return out;
+  Json all = Json::object();
+  for (const StepHost& host : hosts) all[host.name] = host.environment;
+  out["hosts"] = std::move(all);
+  return out;
 }
 
 // "AMD EPYC 7763, 64 cores; 8 x A100": what the worker saw, or else what assay did.
@@ -205,6 +214,16 @@ void add_disturbance(const std::filesystem::path& file, ResultRow& row) {
     if (!text_of(sentence).empty()) sentences.push_back(text_of(sentence));
   }
   if (!sentences.empty()) row.suspect = std::move(sentences);
+}
+
+// Of the first host, or what all hosts agree on: Slurm may have used others than were asked.
+void add_versions(const RunRecord& run, ResultRow& row) {
+  const Json told = optional_file(run.path / kVersionsFile, row.figures.warnings);
+  if (!told.is_object() || told.empty()) return;
+  const Json* versions = row.hosts.empty() ? nullptr : &part(told, row.hosts.front().c_str());
+  const bool all_agree = std::all_of(told.begin(), told.end(), [&](const Json& one) { return one == *told.begin(); });
+  if ((!versions || !versions->is_object()) && all_agree) versions = &*told.begin();
+  if (versions && versions->is_object() && !versions->empty()) row.environment["versions"] = *versions;
 }
 
 // --- figures that the program did not report and others know
@@ -269,6 +288,38 @@ void fill_from_outside(const StepState& state, const Step& step, const Json& env
   row.hashes["case"] = part(config, "hash").is_string() ? config.at("hash") : Json(sha256(to_line(config)));
 }
 
+// A share of another chip's peak says nothing of this one: what a program names must be a peak that the vendor states,
+// of one device or of all that it used.
+void refuse_other_peak(const Plan& plan, const Step& step, Figures& figures) {
+  constexpr double kRounding = 0.01;  // data sheets round
+  const Json& known = part(plan.campaign, "peak_flops");
+  if (!figures.stated_peak || !figures.value(keys::kMfu) || !known.is_object() || known.empty()) return;
+  for (const auto& [precision, peak] : known.items()) {
+    if (!peak.is_number()) continue;
+    for (const int devices : {1, step.nproc, step.world_size()}) {
+      const double expected = peak.get<double>() * devices;
+      if (std::abs(*figures.stated_peak - expected) <= kRounding * expected) return;
+    }
+  }
+  figures.values.erase(keys::kMfu);
+  figures.warnings.push_back(
+      fmt::format("mfu: a share of {:g} operations a second (peak_flops), which is no peak that the vendor states for "
+                  "this hardware; left out",
+                  *figures.stated_peak));
+}
+
+// What ran of a case that is a command; a native one reports the commit of its worker.
+void add_code_hash(const RunRecord& run, const Step& step, ResultRow& row) {
+  if (step.code_folders().empty() || !part(row.hashes, "code").is_null()) return;
+  try {
+    FileSet code{run.path};
+    for (const std::string& folder : step.code_folders()) code.add(folder);
+    row.hashes["code"] = code.hash();
+  } catch (const Error& error) {
+    row.figures.warnings.push_back(fmt::format("{}; its code has no hash", error.what()));
+  }
+}
+
 std::string case_of(const Plan& plan, const Step& step) {
   const std::string& key = step.case_key.empty() ? plan.case_key : step.case_key;
   try {
@@ -331,9 +382,12 @@ std::optional<ResultRow> result_row(const RunRecord& run, const Step& step, cons
   row.figures = std::move(report.figures);
   row.target = std::move(report.target);
   row.hashes = std::move(report.hashes);
-  const Json here = ran_here(run, step) ? run_environment : Json::object();
-  row.environment = with_environment_records(here, ranks);
-  row.hosts = hosts_of(run, step, state, run_environment, row.figures.warnings);
+  const std::vector<StepHost> hosts = hosts_of(run, step, state, run_environment, row.figures.warnings);
+  for (const StepHost& host : hosts) {
+    if (!host.name.empty()) row.hosts.push_back(host.name);
+  }
+  row.environment = with_environment_records(environment_of(hosts), ranks);
+  add_versions(run, row);
   row.system = system_of(row.environment);
   if (row.system.empty()) row.system = join(row.hosts, ", ");
   row.vendor = vendor_of(run.plan, step);
@@ -341,6 +395,8 @@ std::optional<ResultRow> result_row(const RunRecord& run, const Step& step, cons
   if (row.division.empty()) row.division = text_of(part(run.plan.campaign, "division"));
   if (!ranks.empty()) fill_from_records(ranks.front(), row);
   fill_from_outside(state, step, row.environment, row);
+  refuse_other_peak(run.plan, step, row.figures);
+  add_code_hash(run, step, row);
   add_disturbance(run.path / run.plan.folder(step.name) / "disturbance.json", row);
   return row;
 }

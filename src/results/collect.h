@@ -11,6 +11,9 @@
 
 namespace assay {
 
+// In the run folder: what hosts told before a campaign about the versions that its cases ask for, {host: {name: text}}.
+inline constexpr const char* kVersionsFile = "versions.json";
+
 // The records of a step, one list a rank. Throws DataError when a file is damaged.
 std::vector<std::vector<Record>> step_records(const RunRecord& run, const Step& step);
 

@@ -199,7 +199,10 @@ class Reading {
     if (voice_ == Voice::Ours || !out_.values.contains("mfu")) return;
     const auto peak = object_.find("peak_flops");
     const bool known = peak != object_.end() && peak->is_number() && peak->get<double>() > 0;
-    if (known) return;
+    if (known) {
+      out_.stated_peak = peak->get<double>();
+      return;
+    }
     out_.values.erase("mfu");
     warn("mfu", "stated without the peak it is a share of (peak_flops)");
   }
@@ -218,6 +221,7 @@ Figures read_figures(const Json& object, Voice voice) {
 void merge_figures(Figures& figures, Figures later) {
   for (const auto& [key, value] : later.values) figures.values[key] = value;
   if (later.converged) figures.converged = later.converged;
+  if (later.stated_peak) figures.stated_peak = later.stated_peak;
   for (auto member : {&Figures::unit, &Figures::metric, &Figures::precision, &Figures::fix_hp}) {
     if (!(later.*member).empty()) figures.*member = later.*member;
   }

@@ -54,6 +54,7 @@ struct Figures {
   std::string metric;  // of final_accuracy; empty: unknown
   std::string precision;
   std::string fix_hp;
+  std::optional<double> stated_peak;  // operations a second that another program says its MFU is a share of
   // What was left out, and why: "final_accuracy: '80.83.2%' is not a number".
   std::vector<std::string> warnings;
 

@@ -42,7 +42,9 @@ bool is_evaluation(const Record& record) {
 
 bool is_training_step(const Record& record) {
   if (record.type == Record::Type::Event) return record.name == keys::kStepEnd;
-  return record.type == Record::Type::Metrics && !is_evaluation(record) && record.step && record.step->size() >= 2;
+  if (record.type != Record::Type::Metrics || is_evaluation(record) || !record.step) return false;
+  // Programs without epochs count their steps only.
+  return record.step->size() >= 2 || (record.step->size() == 1 && global_step(record).has_value());
 }
 
 // Follows the records: how many steps lie between this one and the last, and how much time.
@@ -90,7 +92,8 @@ class Stepper {
     const auto now = global_step(record);
     if (before && now) return std::max<int64_t>(0, *now - *before);
     if (record.type == Record::Type::Event) return 1;
-    if (!last_->step || (*last_->step)[0] != (*record.step)[0]) return 0;
+    if (!last_->step || last_->step->size() < 2 || record.step->size() < 2) return 0;
+    if ((*last_->step)[0] != (*record.step)[0]) return 0;
     return std::max<int64_t>(0, (*record.step)[1] - (*last_->step)[1]);
   }
 

@@ -1,10 +1,10 @@
 """Campaigns over hosts: the same one by ssh (real sshd) and by a real Slurm, with native and Python cases; and hosts that fail."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
-import time
 import unittest
 
 import hosts_test
@@ -33,6 +33,31 @@ class SshTest(CampaignTest):
         self.assertEqual(set(end["outcome"] for end in self.ends().values()), {"Pass"})
         self.assert_nothing_runs()
 
+    def test_without_a_work_folder_it_is_in_the_home_folder(self):
+        homes = [self.folder / f"login{i}" for i in (0, 1)]
+        for i, home in enumerate(homes):
+            home.mkdir()
+            self.ssh.variables[i] = {"HOME": home}
+            self.ssh.stop(i)
+            self.ssh.start(i)
+        hosts = [{key: value for key, value in host.items() if key != "work_dir"} for host in self.ssh.hosts]
+        self.write({"quick:pytorch:chip:2:1:1": None}, launcher="ssh", hosts=hosts)
+        self.assay("run", "campaign.yaml")
+        for home in homes:
+            self.assertTrue((home / ".assay" / self.last_run().name).is_dir())
+
+    def test_setup_runs_once_on_every_host(self):
+        setup = self.home / "vendors/fake/setup"
+        setup.write_text("#!/bin/sh\necho rank $RANK >> ../setup.log\n")  # beside the run folder there
+        setup.chmod(0o755)
+        self.write({"quick:pytorch:chip:2:2:2": None, "quick:pytorch:chip:1:1:1": None}, **self.hosts)
+        self.assay("run", "campaign.yaml")
+        for i, host in enumerate(self.ssh.hosts):
+            self.assertEqual((pathlib.Path(host["work_dir"]) / "setup.log").read_text(), f"rank {i}\n")
+
+    def test_a_case_that_was_put_right(self):
+        self.check_put_right(**self.hosts)
+
     def test_a_rank_that_fails_on_the_other_host(self):
         self.write({"quick:pytorch:chip:2:1:1": {"set": {"what": "fail", "count": 1000}}}, **self.hosts)
         self.assay("run", "campaign.yaml", expect=1)
@@ -44,32 +69,30 @@ class SshTest(CampaignTest):
         known = self.ssh.known_hosts.read_text()
         self.ssh.known_hosts.write_text(known.split("\n")[1] + "\n")
         self.write({"quick:pytorch:chip:2:1:1": None}, **self.hosts)
-        begin = time.time()
         done = self.assay("run", "campaign.yaml", expect=4)
-        self.assertLess(time.time() - begin, 30)
         self.assertRegex(done.stderr, "(?s)node1: .*key.*node2: ")
         self.assertEqual(self.runs(), [])
 
     def test_a_host_that_is_gone_in_the_middle(self):
-        self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 1000}}}, retries=0, **self.hosts)
+        self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 100000}}}, retries=0, lease=8, **self.hosts)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
         self.ssh.stop(1)
-        self.assertEqual(process.wait(40), 4)
+        self.assertEqual(process.wait(120), 4)
         self.assertIn("node2", self.ends()["quick-pytorch-chip-2x1"]["reason"])
-        self.assert_nothing_runs(seconds=20)
+        self.assert_nothing_runs()
 
     def test_a_connection_that_comes_back(self):
-        self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 80}}}, retries=0, lease=30, **self.hosts)
+        self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 80}}}, retries=0, lease=60, **self.hosts)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
         self.ssh.cut(0)
-        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(process.wait(120), 0)
         steps = re.findall(r"^step ([0-9]+) ", (self.last_run() / "steps/1-quick-pytorch-chip-2x1/rank0.log").read_text(), re.M)
         self.assertEqual([int(s) for s in steps], list(range(1, 81)))
 
     def test_a_killed_controller_is_replaced(self):
-        self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 100}}}, lease=30, **self.hosts)
+        self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 100}}}, lease=60, **self.hosts)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
         process.kill()
@@ -77,6 +100,31 @@ class SshTest(CampaignTest):
         self.assertIn("going on with it", self.assay("resume", "last").stderr)
         steps = re.findall(r"^step ([0-9]+) ", (self.last_run() / "steps/1-quick-pytorch-chip-2x1/rank0.log").read_text(), re.M)
         self.assertEqual([int(s) for s in steps], list(range(1, 101)))
+        self.assert_nothing_runs()
+
+
+class OtherUserTest(CampaignTest):
+    """Operators need not be root on the hosts: sshd of a host that has one user more."""
+    uid = 54321
+
+    @unittest.skipIf(hosts_test.missing(), f"a host with another user: {hosts_test.missing()}")
+    def test_nobody_needs_root_there(self):
+        self.folder.chmod(0o755)
+        home = self.folder / "bench"
+        passwd = self.folder / "passwd"
+        passwd.write_text(pathlib.Path("/etc/passwd").read_text() + f"bench:x:{self.uid}:{self.uid}::{home}:/bin/sh\n")
+        enter = lambda i, words: ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', str(passwd), *words]
+        for folder in home, self.folder / "ssh", self.folder / "ssh/locks0":
+            folder.mkdir()
+        for folder in home, self.folder / "ssh/locks0":
+            os.chown(folder, self.uid, self.uid)
+        hosts = ssh_support.SshHosts(self.folder / "ssh", 1, enter=enter)
+        self.addCleanup(hosts.close)
+        host = {**hosts.hosts[0], "user": "bench", "work_dir": "work"}
+        self.write({"quick:pytorch:chip:1:2:1": None}, launcher="ssh", hosts=[host])
+        self.assay("run", "campaign.yaml")
+        mirror = home / "work" / self.last_run().name
+        self.assertEqual({path.stat().st_uid for path in [mirror, *mirror.rglob("rank*.log")]}, {self.uid})
         self.assert_nothing_runs()
 
 
@@ -93,7 +141,7 @@ class SameEverywhereTest(CampaignTest):
                 "fashion_ddp:pytorch:cpu:2:1:1": {"data": FASHION, "set": {"steps": 60}},
                 "simplenet:libtorch:cpu:2:1:1": {"data": FASHION, "set": {"Engine.max_steps": 20}}}}))
         done = subprocess.run(enter([ASSAY, "run", f"{name}.yaml"]), cwd=self.folder, stdin=subprocess.DEVNULL,
-                              env=self.environment(ASSAY_HOME=source), capture_output=True, text=True, timeout=180)
+                              env=self.environment(ASSAY_HOME=source), capture_output=True, text=True, timeout=900)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         table = self.assay("table", "last", ASSAY_HOME=source).stdout
         # config and accuracy: what must be the same wherever it runs; times are not.
@@ -111,6 +159,7 @@ class SameEverywhereTest(CampaignTest):
         self.addCleanup(hosts.close)
         return hosts.hosts, lambda words: network.command(0, words)
 
+    @unittest.skipIf(slurm_support.missing(), slurm_support.missing())
     def test_the_tables_of_ssh_and_of_slurm_agree(self):
         hosts, enter = self.two_hosts()
         # Gloo of PyTorch asks for the address of a host's name, which these do not have.
@@ -122,11 +171,22 @@ class SameEverywhereTest(CampaignTest):
         by_slurm = self.run_campaign("by-slurm", launcher="slurm", slurm={"partition": "p"})
         self.assertEqual(len(by_ssh), 2)
         self.assertEqual(by_ssh, by_slurm)
+        self.check_nodes_of_slurm()
+
+    def check_nodes_of_slurm(self):
+        """The nodes are looked at before a job is submitted."""
+        for data, expect in (FASHION, 0), ("/nowhere", 4):
+            (self.folder / "check.yaml").write_text(json.dumps({
+                "vendor": "cpu", "division": "open", "launcher": "slurm", "slurm": {"partition": "p"},
+                "cases": {"fashion_ddp:pytorch:cpu:2:1:1": {"data": data}}}))
+            done = self.assay("run", "check.yaml", "--check", expect=expect, ASSAY_HOME=os.environ.get("ASSAY_SOURCE", "."))
+            self.assertNotIn("not looked at", done.stderr)
+            if expect:
+                self.assertRegex(done.stderr, "(?s)n1: .*/nowhere.*n2: .*/nowhere")
 
 
 if __name__ == "__main__":
-    reason = ssh_support.missing() or slurm_support.missing()
-    if reason:
-        print(f"skipped: {reason}")
+    if ssh_support.missing():
+        print(f"skipped: {ssh_support.missing()}")
         sys.exit(SKIPPED)
     unittest.main()

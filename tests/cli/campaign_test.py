@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 import unittest
 
@@ -40,10 +41,8 @@ class RunTest(CampaignTest):
     def test_the_first_rank_that_fails_decides(self):
         for what, reason, code, number in (("fail", "rank 1: exit code 7: it broke", 7, None),
                                            ("die", "rank 1: killed by signal 9", None, 9)):
-            self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": what, "count": 1000}}})
-            begin = time.time()
-            done = self.assay("run", "campaign.yaml", expect=1)
-            self.assertLess(time.time() - begin, 20)
+            self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": what, "count": 100000}}})
+            done = self.assay("run", "campaign.yaml", expect=1)  # long before its other rank would end
             end = self.ends()["quick-pytorch-chip-1x2"]
             self.assertTrue(end["reason"].startswith(reason), end)
             self.assertEqual((end["exit_code"], end["signal"], end["rank"]), (code, number, 1))
@@ -54,6 +53,10 @@ class RunTest(CampaignTest):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}, "stall_limit": 1}})
         self.assay("run", "campaign.yaml", expect=1)
         self.assertIn("no line and no record for 1.0", self.ends()["quick-pytorch-chip-1x1"]["reason"])
+        # One that writes records is silent without them, whatever else it says.
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "chatter"}, "stall_limit": 2}})
+        self.assay("run", "campaign.yaml", expect=1)
+        self.assertIn("no line and no record for 2.0", self.ends()["quick-pytorch-chip-1x1"]["reason"])
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}, "time_limit": 1}})
         self.assay("run", "campaign.yaml", expect=1)
         self.assertIn("stopped at its time limit", self.ends()["quick-pytorch-chip-1x1"]["reason"])
@@ -63,11 +66,10 @@ class RunTest(CampaignTest):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-            self.write({"quick:pytorch:chip:1:2:1": None}, master_port=taken.getsockname()[1], retries=0)
-            begin = time.time()
+            taken_port = taken.getsockname()[1]
+            self.write({"quick:pytorch:chip:1:2:1": None}, master_port=taken_port, retries=0)
             done = self.assay("run", "campaign.yaml", expect=4)
-        self.assertLess(time.time() - begin, 10)
-        self.assertIn("port", done.stderr)
+        self.assertIn(f"port {taken_port} is in use", done.stderr)
         self.assertEqual(self.runs(), [])  # nothing was started
 
     def test_two_operators_and_one_device(self):
@@ -78,27 +80,34 @@ class RunTest(CampaignTest):
         self.write({"quick:pytorch:chip:1:1:1": None}, name="second.yaml", retries=0)
         done = self.assay("run", "second.yaml", expect=4)
         self.assertIn(f"device chip 0 of {os.uname().nodename} is in use by run {holder.name} of user", done.stderr)
+        self.assertEqual(self.runs(), [holder])  # told before anything was started
+        self.write({"quick:pytorch:chip:1:1:1": None}, name="third.yaml", devices=[5])
+        self.assay("run", "third.yaml", "--check")  # another device is free
         first.send_signal(signal.SIGINT)
-        self.assertEqual(first.wait(30), 130)
+        self.assertEqual(first.wait(60), 130)
         self.assert_nothing_runs(holder)
         self.assay("run", "second.yaml")
 
     def test_two_campaigns_at_once_on_their_own_devices(self):
-        self.write({"quick:pytorch:chip:1:1:2": {"set": {"count": 40}}, "quick:pytorch:chip:1:2:1": None}, concurrency=3,
-                   devices=[0, 1, 2])
+        gate = self.folder / "gate"
+        self.write({"quick:pytorch:chip:1:1:2": {"set": {"what": "gate"}}, "quick:pytorch:chip:1:2:1": None}, concurrency=3,
+                   devices=[0, 1, 2], environment={"GATE": str(gate)})
         first = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2")
         self.write({"quick:pytorch:chip:1:2:1": None}, name="second.yaml", devices=[5, 7])
         self.assay("run", "second.yaml")
         self.assertIsNone(first.poll(), "both were at work")
         self.assertIn("device 5,7", next(self.last_run().glob("steps/*/rank0.log")).read_text())
-        self.assertEqual(first.wait(60), 0)
+        gate.touch()
+        self.assertEqual(first.wait(120), 0)
 
     def test_wrong_files_are_told_with_their_place(self):
         for text, wanted in ((b"vendor: fake\ncases: {quick:pytorch:chip:1:1:1: /}\nretrys: 3\n", "campaign.yaml:3: .*retries"),
                              (b"vendor: fake\ncases:\n  quik:pytorch:chip:1:1:1:\n", "campaign.yaml:3: .*did you mean 'quick'"),
                              (b"vendor: fake\ncases:\n  quick:pytorch:ship:1:1:1:\n", "campaign.yaml:3: .*no hardware 'ship'"),
                              (b"vendor: fake\nset: {seed: 1}\ncases:\n  quick:pytorch:chip:1:1:1:\n", "campaign.yaml:2: "),
+                             (b"vendor: fake\ncases:\n  quick:pytorch:chip:1:1:1:\n  quick:pytorch:disc:1:1:1:\n",
+                              "campaign.yaml:4: hardware 'disc' beside 'chip' of .*campaign.yaml:3"),
                              (b"\xff\x00{[", "campaign.yaml")):
             (self.folder / "campaign.yaml").write_bytes(text)
             done = self.assay("run", "campaign.yaml", expect=2)
@@ -124,38 +133,86 @@ class RunTest(CampaignTest):
         (vendor / "setup").write_text("#!/bin/sh\nexit 9\n")
         self.assay("run", "campaign.yaml", expect=1)
         self.assertEqual(self.ends()["quick-pytorch-chip-1x1"]["outcome"], "Skipped")
+        (vendor / "setup").write_text("#!/bin/sh\nexec sleep 1000\n")
+        self.write({"quick:pytorch:chip:1:1:1": None}, stall_limit=2)
+        self.assay("run", "campaign.yaml", expect=1)
+        self.assertEqual(self.ends()["setup"]["reason"], "stopped: no line and no record for 2.00 s")
+        self.assert_nothing_runs()
+
+    def test_everything_in_the_way_is_told_at_once(self):
+        (self.folder / "data").mkdir()
+        (self.folder / "data/train.bin").write_text("changed")
+        case = self.home / "cases/quick/case.yaml"
+        whole = case.read_text()
+        vendor = self.home / "vendors/fake/vendor.yaml"
+        vendor.write_text(vendor.read_text().replace("FAKE_DEVICES, devices: 8", "FAKE_DEVICES, devices: [echo, '1']"))
+        self.write({"quick:pytorch:chip:1:1:1": {"data": str(self.folder / "data")}})
+        done = self.assay("run", "campaign.yaml", "--check")
+        self.assertIn("nothing is in the way", done.stderr)
+        case.write_text(whole.replace("layout: none}", f"layout: none, sha256: {{train.bin: {'f' * 64}}}}}")
+                        .replace("[python3, run.py,", "[no-such-python, run.py, /no/such/file,"))
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.write({"quick:pytorch:chip:1:2:1": {"data": str(self.folder / "data")}}, master_port=port)
+            for more in [], ["--check"]:
+                done = self.assay("run", "campaign.yaml", *more, expect=4)
+                for words in ("5 problems are in the way", "train.bin is not the file it should be", f"port {port} is in use",
+                              "1 chip devices, and 2 are needed", "no-such-python is no program in its PATH",
+                              "/no/such/file does not exist"):
+                    self.assertIn(words, done.stderr)
+        self.assertEqual(self.runs(), [])
+
+    def test_a_case_that_was_put_right(self):
+        self.check_put_right()
+
+    def test_logs_of_a_rank_while_it_runs(self):
+        gate = self.folder / "gate"
+        self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": "gate"}}}, environment={"GATE": str(gate)})
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("rank 1 of 2")
+        followers = [self.start("logs", "last", "-f", "--rank", rank) for rank in (0, 1)]
+        self.assertIn("rank 1 of 2", followers[1].stdout.readline())
+        self.assertIn("rank 0 of 2", followers[0].stdout.readline())
+        self.assertIn("step 1 ", followers[0].stdout.readline())
+        self.assertIsNone(process.poll(), "it was followed while it ran")
+        gate.touch()
+        said = [follower.communicate(timeout=120)[0] for follower in followers]
+        self.assertEqual([follower.returncode for follower in followers], [0, 0])
+        self.assertIn("accuracy 0.91", said[0])
+        self.assertEqual(said[1], "")
+        self.assertEqual(process.wait(60), 0)
+        self.assertIn("rank 1 of 2", self.assay("logs", "last", "--rank", 1, "--step", "quick-pytorch-chip-1x2").stdout)
+        self.assertIn("no such log", self.assay("logs", "last", "--rank", 2, "--step", "quick-pytorch-chip-1x2", expect=2).stderr)
+
+    def test_the_page_cache_is_dropped_where_that_is_allowed(self):
+        said = {}
+        for clear in True, False:
+            self.write({"quick:pytorch:chip:1:1:1": None}, clear_caches=clear)
+            self.assay("run", "campaign.yaml")
+            said[clear] = next(self.last_run().glob("steps/*/supervisor.node0.log")).read_text()
+        allowed = os.access("/proc/sys/vm/drop_caches", os.W_OK)
+        self.assertIn("dropped the page cache" if allowed else "the page cache stays: ", said[True])
+        self.assertNotIn("page cache", said[False])
+
+    def test_a_round_beside_other_work_is_marked_suspect(self):
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"count": 60}}})
+        busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
+        try:
+            self.assay("run", "campaign.yaml")
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        step = self.last_run() / "steps/1-quick-pytorch-chip-1x1"
+        self.assertNotEqual(json.loads((step / "disturbance.json").read_text())["suspect"], [])
+        self.assertIn("is suspect", self.assay("table", "last").stdout)
 
 
 class CrashTest(CampaignTest):
-    def check_whole(self, run):
-        """Every step passed, once; its log has every line once."""
-        journal = self.journal(run)
-        ended = [line["step"] for line in journal if line["event"] == "step_ended"]
-        self.assertEqual(len(ended), len(set(ended)), ended)
-        self.assertEqual({line["outcome"] for line in journal if line["event"] == "step_ended"}, {"Pass"})
-        self.assertEqual(journal[-1]["event"], "run_ended")
-        self.assert_nothing_runs(run)
-
-    def test_a_controller_killed_at_each_transition(self):
-        self.write({"quick:pytorch:chip:1:1:2": {"set": {"count": 3}}})
-        self.assay("run", "campaign.yaml")
-        num_lines = len(self.journal())
-        self.assertGreaterEqual(num_lines, 8)
-        for stop_after in range(1, num_lines):
-            known = set(self.runs())
-            process = self.start("run", "campaign.yaml")
-            def reached():
-                runs = set(self.runs()) - known
-                return runs and (runs.pop() / "journal.jsonl").read_bytes().count(b"\n") >= stop_after
-            self.wait_until(f"line {stop_after} of the journal", reached)
-            process.kill()
-            process.wait()
-            run = (set(self.runs()) - known).pop()
-            self.assay("resume", run.name)
-            self.check_whole(run)
-
     def test_what_still_runs_is_taken_over(self):
-        self.write({"quick:pytorch:chip:1:2:1": {"set": {"count": 60}}}, lease=20)
+        self.write({"quick:pytorch:chip:1:2:1": {"set": {"count": 60}}}, lease=60)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
         process.kill()
@@ -170,12 +227,12 @@ class CrashTest(CampaignTest):
         self.assertEqual(json.loads((step / "status.json").read_text())["attempt"], 1)
 
     def test_nobody_comes_back_for_it(self):
-        self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": "hang"}}}, lease=2)
+        self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": "hang"}}}, lease=6)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2 ")
         process.kill()
         process.wait()
-        self.assert_nothing_runs(seconds=15)
+        self.assert_nothing_runs()
         self.assertEqual(json.loads(self.assay("ps", "--json").stdout)[0]["state"], "interrupted")
 
     def test_stop_from_another_terminal(self):
@@ -185,7 +242,7 @@ class CrashTest(CampaignTest):
         running = json.loads(self.assay("ps", "--json").stdout)[0]
         self.assertEqual((running["state"], running["at_work"]), ("running", ["quick-pytorch-chip-1x1"]))
         self.assay("stop", "last")
-        self.assertEqual(process.wait(10), 130)
+        self.assertEqual(process.wait(60), 130)
         self.assert_nothing_runs()
 
     def test_stop_after_the_controller_was_killed(self):
@@ -203,7 +260,7 @@ class CrashTest(CampaignTest):
         self.wait_for_log("step 2 ")
         state = json.loads(next(self.last_run().glob("steps/*/state.node0.json")).read_text())
         os.kill(state["pid"], signal.SIGKILL)
-        self.assertEqual(process.wait(30), 4)
+        self.assertEqual(process.wait(60), 4)
         self.assertTrue(self.ends()["quick-pytorch-chip-1x1"]["infrastructure"])
         self.assert_nothing_runs()
 
@@ -223,6 +280,7 @@ class RealCasesTest(CampaignTest):
         for result in results:
             self.assertGreater(result["final_accuracy"], 0.3, result)
             self.assertGreater(result["p_train"], 0, result)
+            self.assertGreater(result["step_time"]["p50"], 0, result)
 
 
 if __name__ == "__main__":

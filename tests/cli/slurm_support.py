@@ -145,7 +145,7 @@ SlurmdParameters=config_overrides
         words = self.command("sinfo", "--noheader", "--format=%T %D", check=False).split()
         return int(words[1]) if len(words) == 2 and words[0] == "idle" else 0
 
-    def wait_for(self, condition, what, seconds=30):
+    def wait_for(self, condition, what, seconds=120):
         deadline = time.monotonic() + seconds
         while not condition():
             ended = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]

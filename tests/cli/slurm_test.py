@@ -114,8 +114,9 @@ class Slurm(CliTest):
 
     def test_the_cause_of_a_lost_connection_is_looked_for(self):
         # Rank 0 only says that it lost the others (13), and its node ends after 3 s of looking for the cause; rank 3, on the
-        # other node, is why.
-        result = self.run_step('[ $RANK = 0 ] && exit 13; [ $RANK = 3 ] && { sleep 4; exit 9; }; exec sleep 600')["result"]
+        # other node, is why, and says so only then.
+        result = self.run_step('[ $RANK = 0 ] && exit 13; state=${ASSAY_RECORDS%/*}/state.node0.json; [ $RANK = 3 ] && { until grep -q '
+                               '\'"state": *"ended"\' $state; do sleep 0.05; done; exit 9; }; exec sleep 600')["result"]
         self.assertEqual((result["status"]["code"], result["deciding_rank"]), (9, 3))
 
     def test_a_rank_that_is_killed_shows_its_signal(self):

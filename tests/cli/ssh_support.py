@@ -30,7 +30,7 @@ class SshHosts:
     """`count` hosts, node1, node2, ..., each a dict as in campaign.yaml. Use as a context manager, or call close()."""
 
     def __init__(self, folder, count, first_address=2, addresses=None, enter=None):
-        """With `addresses` the hosts are elsewhere: enter(i, words) is the command that runs the words on host i."""
+        """enter(i, words): the command that runs the words on host i. With `addresses` the hosts are elsewhere."""
         self.enter = enter or (lambda i, words: words)
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class SshHosts:
         with open(self.folder / f"sshd{i}.log", "w") as log:
             self.servers[i] = subprocess.Popen(self.enter(i, [SSHD, "-D", "-e", "-f", str(config)]),
                                                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        for _ in range(500):
+        for _ in range(3000):  # a minute: the machine may be busy
             if "Server listening" in (self.folder / f"sshd{i}.log").read_text():
                 return
             if self.servers[i].poll() is not None:

@@ -1,11 +1,14 @@
 #include "execute/executor.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -164,7 +167,14 @@ TEST_F(ExecutorTest, AKilledControllerCanBeResumedAndLeavesNothingRunning) {
       run(folder);
       ::_exit(0);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10 + 25 * round));
+    // After each line of the journal, of which there are eight; a controller that is quicker has ended.
+    const auto num_lines = [&]() -> long {
+      const auto known = list_runs(runs);
+      if (known.empty()) return 0;
+      const std::string text = read_file(known[0] / "journal.jsonl");
+      return std::count(text.begin(), text.end(), '\n');
+    };
+    for (int i = 0; i < 30000 && num_lines() <= round; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ::kill(controller, SIGKILL);
     ::waitpid(controller, nullptr, 0);
     fs::path path;
@@ -254,6 +264,24 @@ TEST_F(ExecutorTest, WhatARankDidItselfIsNotTriedAgain) {
   RunFolder folder = create({alone, never, slow});
   EXPECT_EQ(run(folder, {.stop_grace_seconds = 1}), Outcome::Error);
   for (const auto& [name, state] : folder.state().steps) EXPECT_EQ(state.restarts.size(), 0u) << name;
+}
+
+// Ranks that never found each other would not find each other again; those that did and then lost touch may.
+TEST_F(ExecutorTest, ALaunchInWhichNobodyGotPastJoiningIsNotTriedAgain) {
+  for (const bool joined : {false, true}) {
+    const std::string record =
+        R"({"type": "event", "name": "SUBMIT_INFO", "time_us": 1, "elapsed_us": 1, "rank": 0, "data": {}})";
+    Step step = command("train", (joined ? "echo '" + record + "' >> steps/1-train/records.jsonl; " : std::string()) +
+                                     "echo 'error: no such interface'; exit 13");
+    step.nproc = 2;
+    step.max_restarts = 2;
+    RunFolder folder = create({step});
+    EXPECT_EQ(run(folder), Outcome::Error);
+    const StepState& state = folder.state().steps.at("train");
+    EXPECT_EQ(state.restarts.size(), joined ? 2u : 0u);
+    EXPECT_EQ(state.exit_code, 13);
+    EXPECT_NE(state.reason.find("no such interface"), std::string::npos) << state.reason;
+  }
 }
 
 TEST_F(ExecutorTest, AKilledControllerDoesNotForgetRestarts) {
@@ -496,10 +524,12 @@ class ScriptedLauncher : public Launcher {
   struct Script {
     double seconds = 0;
     int code = 0;
+    int beside = 0;                          // it goes on until so many have been at work at once
+    double told_seconds = 0;                 // what its supervisors measured
     std::vector<std::string> failures = {};  // of the infrastructure, one an attempt
   };
   std::map<std::string, Script> scripts;  // by the name of the step's folder
-  int at_work = 0, most_at_work = 0;
+  std::atomic<int> at_work = 0, most_at_work = 0;
   std::vector<std::string> started, attached;
   bool is_left_running = false;
 
@@ -517,6 +547,7 @@ class ScriptedLauncher : public Launcher {
     return std::make_unique<Running>(*this, script, "");
   }
   std::unique_ptr<RunningStep> attach(const LaunchRequest& request) override {
+    const std::lock_guard lock(mutex_);
     if (!is_left_running) return nullptr;
     attached.push_back(request.folder.filename().string());
     return std::make_unique<Running>(*this, scripts[attached.back()], "");
@@ -527,12 +558,13 @@ class ScriptedLauncher : public Launcher {
    public:
     Running(ScriptedLauncher& launcher, const Script& script, std::string failure)
         : launcher_(launcher), script_(script), failure_(std::move(failure)) {
-      launcher_.most_at_work = std::max(launcher_.most_at_work, ++launcher_.at_work);
+      // Under the launcher's lock, so nobody else writes the largest.
+      launcher_.most_at_work = std::max<int>(launcher_.most_at_work, ++launcher_.at_work);
     }
     ~Running() override { --launcher_.at_work; }
     std::optional<LaunchResult> wait_for(double seconds, int) override {
       std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, 0.005)));
-      if (watch_.seconds() < script_.seconds) return std::nullopt;
+      if (watch_.seconds() < script_.seconds || launcher_.most_at_work < script_.beside) return std::nullopt;
       return result(script_.code);
     }
     LaunchResult stop(double) override { return result(143); }
@@ -541,6 +573,7 @@ class ScriptedLauncher : public Launcher {
     LaunchResult result(int code) const {
       LaunchResult out;
       out.status.code = code;
+      out.status.seconds = script_.told_seconds;
       out.infrastructure = failure_;
       return out;
     }
@@ -577,7 +610,7 @@ TEST_F(CampaignExecutorTest, StepsRunBesideEachOtherAsFarAsHostsGo) {
   std::vector<Step> steps;
   for (int i = 0; i < 6; ++i) {
     steps.push_back(on_hosts(fmt::format("s{}", i)));
-    launcher_.scripts[fmt::format("{}-s{}", i + 1, i)].seconds = 0.1;
+    launcher_.scripts[fmt::format("{}-s{}", i + 1, i)].beside = 2;
   }
   steps.push_back(on_hosts("both", 2));
   RunFolder folder = create(steps);
@@ -647,6 +680,18 @@ TEST_F(CampaignExecutorTest, TooManyFailuresEndTheCampaign) {
   EXPECT_EQ(folder.state().steps.at("s3").reason, "2 steps before it did not pass");
 }
 
+TEST_F(CampaignExecutorTest, FailuresBeforeAResumeCount) {
+  RunFolder folder = create({on_hosts("s0"), on_hosts("s1"), on_hosts("s2")});
+  StepState failed;
+  failed.outcome = Outcome::Error;
+  folder.step_started(folder.plan().steps[0]);
+  folder.step_ended(folder.plan().steps[0], failed);
+  launcher_.scripts["2-s1"].code = 1;
+  EXPECT_EQ(run_on(folder, 1, {.max_failures = 2}), Outcome::Error);
+  EXPECT_EQ(launcher_.started, std::vector<std::string>{"2-s1"});
+  EXPECT_EQ(folder.state().steps.at("s2").outcome, Outcome::Skipped);
+}
+
 TEST_F(CampaignExecutorTest, WhatAnEarlierControllerBeganIsTakenOver) {
   RunFolder folder = create({on_hosts("one"), on_hosts("two")});
   folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
@@ -655,6 +700,40 @@ TEST_F(CampaignExecutorTest, WhatAnEarlierControllerBeganIsTakenOver) {
   EXPECT_EQ(launcher_.attached, std::vector<std::string>{"1-one"});
   EXPECT_EQ(launcher_.started, std::vector<std::string>{"2-two"});
   EXPECT_EQ(folder.state().steps.at("one").attempts, 1);
+}
+
+TEST_F(CampaignExecutorTest, TimesAreThoseOfTheRanksAndNotOfTheController) {
+  Step flaky = on_hosts("flaky");
+  flaky.retries = 1;
+  launcher_.scripts["1-flaky"] = {.told_seconds = 42, .failures = {"later"}};
+  RunFolder folder = create({flaky});
+  EXPECT_EQ(run_on(folder, 1), Outcome::Pass);
+  EXPECT_EQ(folder.state().steps.at("flaky").seconds, 42);
+}
+
+TEST_F(CampaignExecutorTest, ATimeLimitCountsFromTheBeginOfTheAttempt) {
+  fs::path path;
+  Step late = on_hosts("late");
+  late.time_limit_s = 100;
+  {
+    RunFolder folder = create({late});
+    path = folder.path();
+    folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
+  }
+  // Its controller was killed long ago.
+  std::string journal = read_file(path / "journal.jsonl");
+  const std::string mark = "\"time\":\"";
+  const size_t at = journal.find(mark, journal.find("step_started"));
+  ASSERT_NE(at, std::string::npos) << journal;
+  journal.replace(at + mark.size(), 4, "2020");
+  write_file_atomic(path / "journal.jsonl", journal);
+  launcher_.is_left_running = true;
+  launcher_.scripts["1-late"].seconds = 1000;
+  RunFolder folder = RunFolder::open(path);
+  const Stopwatch watch;
+  EXPECT_EQ(run_on(folder, 1), Outcome::Error);
+  EXPECT_LT(watch.seconds(), 90);
+  EXPECT_THAT(folder.state().steps.at("late").reason, testing::HasSubstr("stopped at its time limit"));
 }
 
 TEST_F(CampaignExecutorTest, WhatItCannotTakeOverBeginsAgain) {

@@ -69,6 +69,27 @@ TEST_F(HarvestTest, RecordsOfTheProgramItselfCount) {
   EXPECT_TRUE(harvest("step 1 loss 2\n", {{{"match", "loss ([0-9]+)"}, {"names", {"loss"}}}}).empty());
 }
 
+TEST_F(HarvestTest, AnotherAttemptHasRecordsOfItsOwn) {
+  const std::vector<Json> patterns = {{{"match", "step ([0-9]+)"}, {"names", {"step"}}},
+                                      {{"match", "top1: ([^ ]+)"}, {"names", {"final_accuracy"}}, {"kind", "result"}}};
+  const std::string first = "step 1\nstep 2\ntop1: 0.1\n";
+  EXPECT_EQ(harvest(first, patterns).size(), 3u);
+  EXPECT_EQ(harvest(first, patterns).size(), 3u) << "a controller that was killed in between reads it again";
+  discard_harvest(folder_.path());
+  EXPECT_FALSE(fs::exists(folder_.path() / "records.jsonl"));
+  write_file_atomic(folder_.path() / "rank0.log", first + "step 1\ntop1: 0.9\n");
+  harvest_records(folder_.path(), patterns, static_cast<int64_t>(first.size()));
+  const auto records = read_records(folder_.path() / "records.jsonl");
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].data[keys::kFinalAccuracy], 0.9);
+}
+
+TEST_F(HarvestTest, RecordsOfTheProgramAreNotDiscarded) {
+  write_file_atomic(folder_.path() / "records.jsonl", "");
+  discard_harvest(folder_.path());
+  EXPECT_TRUE(fs::exists(folder_.path() / "records.jsonl"));
+}
+
 TEST_F(HarvestTest, LongLinesAndGarbageDoNoHarm) {
   const std::string noise = std::string(1 << 20, 'a') + "\n" + std::string("\xff\xfe\0x", 4) + "\nloss 3\n";
   EXPECT_EQ(harvest(noise, {{{"match", "(a*)*b|loss ([0-9]+)"}, {"names", {"x", "loss"}}}}).size(), 2u);

@@ -25,7 +25,7 @@ class HostsTest : public ::testing::Test {
   HostsTest() : launcher_(std::make_unique<LocalTransport>()) {}
   void TearDown() override {
     for (int node = 0; node < 4; ++node) {
-      EXPECT_TRUE(becomes_true(15, [&] { return !supervisor_lives(folder_.step(), node); })) << "node " << node;
+      EXPECT_TRUE(becomes_true(60, [&] { return !supervisor_lives(folder_.step(), node); })) << "node " << node;
       EXPECT_FALSE(folder_.rank_lives(node));
     }
   }
@@ -45,7 +45,7 @@ class HostsTest : public ::testing::Test {
     return child;
   }
   bool all_run(int nnodes) {
-    return becomes_true(20, [&] {
+    return becomes_true(60, [&] {
       for (int node = 0; node < nnodes; ++node) {
         const auto state = read_state(folder_.step(), node);
         if (!state || state->phase != JobState::Phase::Running) return false;
@@ -91,7 +91,7 @@ TEST_F(HostsTest, TheFirstFailingRankDecidesOverAllHosts) {
   EXPECT_TRUE(result.failed_by_itself);
   EXPECT_EQ(result.infrastructure, "");
   EXPECT_TRUE(result.ranks[0].signal.has_value());
-  EXPECT_LT(watch.seconds(), 15);
+  EXPECT_LT(watch.seconds(), 60);
   EXPECT_FALSE(folder_.rank_lives(0));
 }
 
@@ -107,7 +107,7 @@ TEST_F(HostsTest, AStopEndsEveryNode) {
   EXPECT_FALSE(step->wait_for(0.1, -1));
   const Stopwatch watch;
   const LaunchResult result = step->stop(1);
-  EXPECT_LT(watch.seconds(), 8);
+  EXPECT_LT(watch.seconds(), 60);
   EXPECT_FALSE(result.failed_by_itself);
   EXPECT_EQ(result.infrastructure, "");
   EXPECT_EQ(result.ranks.size(), 2u);
@@ -118,7 +118,7 @@ TEST_F(HostsTest, DroppingAStepStopsIt) {
   { auto step = launcher_.start(folder_.request("trap '' TERM; sleep 100", 2)); }
   EXPECT_FALSE(folder_.rank_lives(0));
   EXPECT_FALSE(folder_.rank_lives(1));
-  EXPECT_LT(watch.seconds(), 10);
+  EXPECT_LT(watch.seconds(), 60);
 }
 
 TEST_F(HostsTest, WhereOneNodeCannotStartNoneIsLeft) {
@@ -141,27 +141,30 @@ TEST_F(HostsTest, AKilledSupervisorIsAFailureOfTheInfrastructure) {
 
 TEST_F(HostsTest, AControllerThatIsKilledLeavesNothingRunning) {
   LaunchRequest request = folder_.request("sleep 100", 2);
-  request.lease_s = 3;  // longer than a busy machine holds a process up
+  request.lease_s = 10;  // longer than a busy machine holds a process up
   const pid_t controller = start_elsewhere(request);
   ASSERT_TRUE(all_run(2));
-  std::this_thread::sleep_for(std::chrono::milliseconds(4000));
+  for (int time = 0; time < 2; ++time) {
+    const std::string lease = read_lease(folder_.step(), 1);
+    EXPECT_TRUE(becomes_true(30, [&] { return read_lease(folder_.step(), 1) != lease; })) << "it is renewed";
+  }
   EXPECT_TRUE(folder_.rank_lives(1)) << "it was kept";
   kill_controller(controller);
-  EXPECT_TRUE(becomes_true(20, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
+  EXPECT_TRUE(becomes_true(60, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
   ASSERT_TRUE(
-      becomes_true(10, [&] { return !supervisor_lives(folder_.step(), 0) && !supervisor_lives(folder_.step(), 1); }));
+      becomes_true(30, [&] { return !supervisor_lives(folder_.step(), 0) && !supervisor_lives(folder_.step(), 1); }));
   EXPECT_EQ(launcher_.attach(request), nullptr) << "nobody cared in time: to be started again";
 }
 
 TEST_F(HostsTest, AnotherControllerGoesOnWithWhatRuns) {
   LaunchRequest request = folder_.request("echo begun; until test -e go; do sleep 0.05; done; echo ended $RANK", 2);
-  request.lease_s = 2;
+  request.lease_s = 8;  // longer than a busy machine needs until the other has it
   const pid_t controller = start_elsewhere(request);
   ASSERT_TRUE(all_run(2));
   kill_controller(controller);
   auto step = launcher_.attach(request);
   ASSERT_NE(step, nullptr);
-  EXPECT_FALSE(step->wait_for(3, -1)) << "kept beyond its lease";
+  EXPECT_FALSE(step->wait_for(request.lease_s + 2, -1)) << "kept beyond its lease";
   write_file_atomic(folder_.run() / "go", "");
   const LaunchResult result = end_of(*step);
   EXPECT_TRUE(result.status.ok());
@@ -169,15 +172,16 @@ TEST_F(HostsTest, AnotherControllerGoesOnWithWhatRuns) {
 }
 
 TEST_F(HostsTest, AnotherControllerHearsOfWhatEndedMeanwhile) {
-  const LaunchRequest request = folder_.request("sleep 0.3; exit $((RANK * 5))", 2);
+  const LaunchRequest request = folder_.request("until test -e go; do sleep 0.05; done; exit $((RANK * 5))", 2);
   const pid_t controller = start_elsewhere(request);
   ASSERT_TRUE(all_run(2));
   kill_controller(controller);
+  write_file_atomic(folder_.run() / "go", "");
   ASSERT_TRUE(
-      becomes_true(10, [&] { return !supervisor_lives(folder_.step(), 0) && !supervisor_lives(folder_.step(), 1); }));
+      becomes_true(30, [&] { return !supervisor_lives(folder_.step(), 0) && !supervisor_lives(folder_.step(), 1); }));
   auto step = launcher_.attach(request);
   ASSERT_NE(step, nullptr);
-  const LaunchResult result = end_of(*step, 1);
+  const LaunchResult result = end_of(*step, 10);
   EXPECT_EQ(result.deciding_rank, 1);
   EXPECT_EQ(result.status.code, 5);
 }
@@ -199,7 +203,7 @@ TEST_F(HostsTest, HalfAJobIsEndedAndNotGoneOnWith) {
   kill_controller(controller);
   LaunchRequest two = folder_.request("sleep 100", 2);
   EXPECT_EQ(launcher_.attach(two), nullptr);
-  EXPECT_TRUE(becomes_true(5, [&] { return !folder_.rank_lives(0); }));
+  EXPECT_TRUE(becomes_true(30, [&] { return !folder_.rank_lives(0); }));
 }
 
 TEST_F(HostsTest, APortThatIsTakenIsNamed) {
@@ -231,6 +235,21 @@ TEST_F(HostsTest, PaddleRanksOfAllNodesKnowEachOther) {
   EXPECT_EQ(endpoints[0], first.at(1));
   EXPECT_EQ(endpoints[1], second.at(1));
   EXPECT_EQ(split(endpoints[0], ':').at(0), "10.0.0.1");
+}
+
+TEST_F(HostsTest, MindSporeRanksOfAllNodesHaveOneTable) {
+  LaunchRequest request = folder_.request("cp $RANK_TABLE_FILE table.$RANK; echo $RANK_ID/$RANK_SIZE $DEVICE_ID", 2);
+  request.framework = "mindspore_2.2";
+  request.nodes[0].host.address = "10.0.0.1";
+  request.nodes[1].host.address = "10.0.0.2";
+  auto step = launcher_.start(request);
+  EXPECT_TRUE(end_of(*step).status.ok());
+  EXPECT_EQ(folder_.log(1), "1/2 1\n");
+  const Json table = read_json_file(folder_.run() / "table.0");
+  EXPECT_EQ(table, read_json_file(folder_.run() / "table.1"));
+  EXPECT_EQ(table["server_list"][1]["server_id"], "10.0.0.2");
+  EXPECT_EQ(table["server_list"][1]["device"],
+            Json::parse(R"([{"device_id": "1", "device_ip": "10.0.0.2", "rank_id": "1"}])"));
 }
 
 TEST_F(HostsTest, ARequestThatDoesNotFitIsRefused) {

@@ -24,6 +24,7 @@ JobState ended_state() {
                  .started_us = 1'700'000'000'000'000,
                  .ended_us = 1'700'000'001'000'000,
                  .base = {{"rank2.log", 10}},
+                 .environment = {{"host", {{"kernel", "6.1"}}}},
                  .error_kind = JobState::kLeaseLapsed,
                  .error = "nobody cared"};
   LaunchResult result;

@@ -77,20 +77,19 @@ TEST_F(LocalLauncherTest, TheFirstFailingRankDecidesAndTheOthersAreStopped) {
   const LaunchResult result = run(request("test $RANK = 1 && exit 9; sleep 100", 3));
   EXPECT_EQ(result.status.code, 9);
   EXPECT_EQ(result.deciding_rank, 1);
-  EXPECT_LT(watch.seconds(), 10);
+  EXPECT_LT(watch.seconds(), 60);
   EXPECT_TRUE(result.ranks[0].signal.has_value());
 }
 
 TEST_F(LocalLauncherTest, StoppingGivesEveryRankTheSameGrace) {
   auto step = LocalLauncher().start(
       request("trap 'sleep 0.3; exit 3' TERM; touch up.$RANK; while true; do sleep 0.05; done", 4));
-  for (int i = 0; i < 200 && !(fs::exists(folder_.path() / "up.3") && fs::exists(folder_.path() / "up.0")); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int rank = 0; rank < 4; ++rank) {
+    const fs::path up = folder_.path() / ("up." + std::to_string(rank));
+    for (int i = 0; i < 3000 && !fs::exists(up); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  const Stopwatch watch;
-  const LaunchResult result = step->stop(20);
-  EXPECT_LT(watch.seconds(), 4);
-  for (const ExitStatus& rank : result.ranks) EXPECT_TRUE(rank.code == 3 || rank.signal.has_value());
+  const LaunchResult result = step->stop(60);
+  for (const ExitStatus& rank : result.ranks) EXPECT_EQ(rank.code, 3) << "none was ended by force";
 }
 
 TEST_F(LocalLauncherTest, AMissingProgramIsNamedAndNothingIsLeft) {

@@ -20,9 +20,11 @@ namespace {
 
 using Severity = PreflightProblem::Severity;
 
-std::vector<Host> hosts(int count) {
-  std::vector<Host> out;
-  for (int i = 1; i <= count; ++i) out.push_back({.name = "node" + std::to_string(i), .work_dir = "/work"});
+std::vector<NodePlace> hosts(int count, const std::vector<int>& devices = {0, 1, 2, 3, 4, 5, 6, 7}) {
+  std::vector<NodePlace> out;
+  for (int i = 1; i <= count; ++i) {
+    out.push_back({.host = {.name = "node" + std::to_string(i), .work_dir = "/work"}, .devices = devices});
+  }
   return out;
 }
 
@@ -39,6 +41,7 @@ Json good_answer() {
   return {{"assay", {{"version", version()}, {"commit", commit()}}},
           {"host", "h"},
           {"paths", {{"/data", true}}},
+          {"programs", {{"python3", "/usr/bin/python3"}}},
           {"data", Json::array({{{"path", "/data/set"}, {"exists", true}, {"wrong", Json::array()}}})},
           {"disk", {{"path", "/work"}, {"free_bytes", 5'000'000'000}, {"writable", true}}},
           {"ports", {{"29500", nullptr}}},
@@ -51,17 +54,18 @@ Json good_answer() {
 
 PreflightNeeds all_needs() {
   return {.paths = {"/data"},
+          .programs = {{"python3", ""}},
           .data = {{.path = "/data/set", .sha256 = {{"train.bin", std::string(64, 'a')}}, .check_hashes = true}},
           .min_free_bytes = 1'000'000'000,
           .master_ports = {29500},
           .hardware = "A100",
-          .devices = 8,
           .versions = {{"python3", {"python3", "--version"}}},
           .page_cache = true};
 }
 
-PreflightReport ask(const Json& answer, const PreflightNeeds& needs = all_needs()) {
-  return run_preflight(hosts(1), needs, [&](const Host&, const auto&) { return says(to_line(answer)); });
+PreflightReport ask(const Json& answer, const PreflightNeeds& needs = all_needs(),
+                    const std::vector<NodePlace>& places = hosts(1)) {
+  return run_preflight(places, needs, [&](const auto&...) { return says(to_line(answer)); });
 }
 
 // The one problem that a change of a good answer brings.
@@ -92,6 +96,7 @@ TEST(Preflight, EveryFaultIsSaidWithHostAndRemedy) {
   };
   expect([](Json& a) { a["assay"]["commit"] = "other"; }, "assay there is");
   expect([](Json& a) { a["paths"]["/data"] = false; }, "/data does not exist");
+  expect([](Json& a) { a["programs"]["python3"] = nullptr; }, "python3 is no program in its PATH");
   expect([](Json& a) { a["data"][0]["exists"] = false; }, "data /data/set: does not exist");
   expect([](Json& a) { a["data"][0]["wrong"] = Json::parse(R"([{"file":"train.bin","problem":"missing"}])"); },
          "train.bin is missing");
@@ -117,7 +122,7 @@ TEST(Preflight, EveryFaultIsSaidWithHostAndRemedy) {
       [](Json& a) {
         a["locks"] = Json::parse(R"([{"hardware":"A100","index":3,"run":"r7","user":"eve","pid":"42"}])");
       },
-      "1 of 8 A100 devices are in use: 3 by run r7 of user eve (process 42)");
+      "device A100 3 of h is in use by run r7 of user eve (process 42)");
 }
 
 TEST(Preflight, WhatIsOnlyAPityIsAWarning) {
@@ -129,13 +134,52 @@ TEST(Preflight, WhatIsOnlyAPityIsAWarning) {
   EXPECT_TRUE(ask(answer).ok());
 }
 
-TEST(Preflight, OtherHardwareAndEnoughFreeDevicesAreNoConflict) {
+TEST(Preflight, OtherHardwareAndOtherDevicesAreNoConflict) {
   Json answer = good_answer();
   answer["locks"] =
       Json::parse(R"([{"hardware":"cpu","index":3,"run":"r7"},{"hardware":"A100","index":0,"run":"r7"}])");
-  PreflightNeeds needs = all_needs();
-  needs.devices = 7;
-  EXPECT_TRUE(ask(answer, needs).problems.empty());
+  EXPECT_TRUE(ask(answer, all_needs(), hosts(1, {3, 5})).problems.empty());
+  EXPECT_EQ(ask(answer, all_needs(), hosts(1, {5, 0})).problems.size(), 1u);
+  answer["devices"] = {{"count", nullptr}};  // also where their number is not known
+  EXPECT_EQ(ask(answer, all_needs(), hosts(1, {5, 0})).problems.size(), 2u);
+}
+
+TEST(Preflight, EachHostIsAskedForItsOwnDevices) {
+  Json answer = good_answer();
+  answer["devices"]["count"] = 4;
+  std::vector<NodePlace> places = hosts(2, {2, 3});
+  places[1].devices = {6, 7};
+  const PreflightReport report = ask(answer, all_needs(), places);
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_EQ(report.problems[0].host, "node2");
+  EXPECT_NE(report.problems[0].what.find("4 A100 devices, and number 7 is wanted"), std::string::npos);
+}
+
+TEST(Preflight, AClockThatIsBehindIsSeenAlsoWhenTheHostIsSlow) {
+  const PreflightReport report = run_preflight(hosts(1), all_needs(), [](const Host&, const auto& argv, double) {
+    if (argv.at(2) != "{}") std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // copies, hashes
+    Json answer = good_answer();
+    answer["time_us"] = now_us() - 1'400'000;
+    return says(to_line(answer));
+  });
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].what.find("behind ours"), std::string::npos);
+}
+
+TEST(Preflight, TimeForHashesGrowsWithTheData) {
+  std::vector<double> limits;
+  Json answer = good_answer();
+  answer["data"][0]["bytes"] = 100'000'000'000;
+  const PreflightReport report = run_preflight(hosts(1), all_needs(), [&](const Host&, const auto& argv, double limit) {
+    limits.push_back(limit);
+    const bool with_hashes = argv.at(2).find("\"check_hashes\":true") != std::string::npos;
+    EXPECT_EQ(with_hashes, limits.size() == 2) << argv.at(2);
+    answer["time_us"] = now_us();
+    return says(to_line(answer));
+  });
+  EXPECT_TRUE(report.problems.empty());
+  ASSERT_EQ(limits.size(), 3u) << "all else, the hashes, the clock";
+  EXPECT_GT(limits[1], limits[0] + 3600);
 }
 
 TEST(Preflight, ANumberOfDevicesComesFromTheVendorsWords) {
@@ -149,7 +193,7 @@ TEST(Preflight, ANumberOfDevicesComesFromTheVendorsWords) {
 
 TEST(Preflight, AllProblemsOfAllHostsComeAtOnce) {
   const PreflightReport report =
-      run_preflight(hosts(4), all_needs(), [](const Host& host, const auto&) -> CapturedOutput {
+      run_preflight(hosts(4), all_needs(), [](const Host& host, const auto&...) -> CapturedOutput {
         Json answer = good_answer();
         if (host.name == "node1") throw InfrastructureError("ssh: Connection refused");
         if (host.name == "node2") return says("", 255, "Permission denied (publickey).");
@@ -170,11 +214,11 @@ TEST(Preflight, AllProblemsOfAllHostsComeAtOnce) {
 
 TEST(Preflight, HostsAreAskedAtTheSameTime) {
   const Stopwatch watch;
-  const PreflightReport report = run_preflight(hosts(30), {}, [](const Host&, const auto&) {
+  const PreflightReport report = run_preflight(hosts(30), {}, [](const auto&...) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     return says(to_line(good_answer()));
   });
-  EXPECT_LT(watch.seconds(), 3) << "one after the other it would be 6 s";
+  EXPECT_LT(watch.seconds(), 6) << "one after the other it would be 12 s";
   EXPECT_EQ(report.hosts.size(), 30u);
 }
 
@@ -183,8 +227,7 @@ TEST(Preflight, AnswersAreHostile) {
        {"", "null", "[]", "{}", R"({"assay":1,"paths":[],"data":{},"disk":3,"ports":[],"devices":[],"locks":{},
       "versions":7,"time_us":"x"})",
         R"({"data":[[]],"locks":[1,[2]],"devices":{"count":"a"},"time_us":1e300})"}) {
-    const PreflightReport report =
-        run_preflight(hosts(1), all_needs(), [&](const Host&, const auto&) { return says(text); });
+    const PreflightReport report = run_preflight(hosts(1), all_needs(), [&](const auto&...) { return says(text); });
     EXPECT_FALSE(report.ok()) << text;
   }
 }
@@ -200,9 +243,12 @@ TEST(Preflight, TheRealProbeAnswersTheRealQuestion) {
                  .check_hashes = true}};
   needs.disk_path = (folder.path() / "not/yet/there").string();
   needs.min_free_bytes = 1;
-  needs.devices = 1;
+  needs.programs = {{"sh", ""}, {"no-such-program", ""}, {"tool", folder.path().string()}, {"/bin/sh", ""}};
+  std::ofstream(folder.path() / "tool") << "#!/bin/sh\n";
+  fs::permissions(folder.path() / "tool", fs::perms::owner_all);
   needs.versions = {{"shell", {"/bin/echo", "1.2"}}, {"nothing", {"/no/such/program"}}};
-  const PreflightReport report = run_preflight({{.name = "here"}}, needs, [](const Host&, const auto& argv) {
+  const NodePlace here{.host = {.name = "here"}, .devices = {0}};
+  const PreflightReport report = run_preflight({here}, needs, [](const Host&, const auto& argv, double) {
     EXPECT_EQ(argv.at(0), "assay");
     EXPECT_EQ(argv.at(1), "probe");
     return says(to_line(answer_probe(parse_json(argv.at(2), "question"))));
@@ -210,7 +256,8 @@ TEST(Preflight, TheRealProbeAnswersTheRealQuestion) {
   std::set<std::string> said;
   for (const PreflightProblem& problem : report.problems) said.insert(problem.what.substr(0, problem.what.find(" (")));
   const std::string data = "data " + folder.path().string() + ": ";
-  EXPECT_EQ(said, (std::set<std::string>{"/no/such/path does not exist", data + "b.bin is not the file it should be",
-                                         data + "c.bin is missing", "nothing does not run"}));
+  EXPECT_EQ(said, (std::set<std::string>{"/no/such/path does not exist", "no-such-program is no program in its PATH",
+                                         data + "b.bin is not the file it should be", data + "c.bin is missing",
+                                         "nothing does not run"}));
   EXPECT_EQ(report.hosts.at("here")["versions"]["shell"], "1.2");
 }

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
@@ -51,6 +52,22 @@ TEST(Probe, DevicesAreCoresOrWhatTheVendorsCommandSays) {
   EXPECT_TRUE(failed["devices"]["error"].is_string());
   const Json absent = answer_probe({{"hardware", "A100"}, {"device_command", {"/no/such/program"}}});
   EXPECT_TRUE(absent["devices"]["error"].is_string());
+}
+
+// As the shell on the far side finds its work folder.
+TEST(Probe, AWorkFolderIsInTheHomeFolder) {
+  const TempFolder home;
+  const char* before = std::getenv("HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("HOME", home.path().c_str(), 1);
+  const auto path_of = [](const char* given) { return answer_probe({{"disk", given}})["disk"]; };
+  EXPECT_EQ(path_of("")["path"], (home.path() / ".assay").string());
+  EXPECT_EQ(path_of("~/work")["path"], (home.path() / "work").string());
+  EXPECT_EQ(path_of("work")["path"], (home.path() / "work").string());
+  EXPECT_EQ(path_of("/no/such")["path"], "/no/such");
+  EXPECT_GT(path_of("")["free_bytes"].get<double>(), 0);
+  EXPECT_EQ(path_of("")["writable"], true);
+  ::setenv("HOME", kept.c_str(), 1);
 }
 
 TEST(Probe, OnlyLocksThatAreHeldCount) {

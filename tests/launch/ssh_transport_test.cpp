@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "job_support.h"
 #include "launch/host_error.h"
@@ -34,7 +35,7 @@ class SshTransportTest : public ::testing::Test {
   void TearDown() override {
     if (!hosts_) return;
     for (int i = 0; i < 2; ++i) {
-      EXPECT_TRUE(becomes_true(15, [&] { return !supervisor_lives(mirror(i), i); })) << "node " << i + 1;
+      EXPECT_TRUE(becomes_true(60, [&] { return !supervisor_lives(mirror(i), i); })) << "node " << i + 1;
       EXPECT_FALSE(folder_.rank_lives(i));
     }
     launcher_.reset();
@@ -92,7 +93,7 @@ TEST_F(SshTransportTest, TheFirstFailingRankStopsTheOtherHost) {
   EXPECT_EQ(result.status.code, 12);
   EXPECT_TRUE(result.failed_by_itself);
   EXPECT_EQ(result.infrastructure, "");
-  EXPECT_LT(watch.seconds(), 15);
+  EXPECT_LT(watch.seconds(), 60);
 }
 
 TEST_F(SshTransportTest, AStopAndADropEndEveryHost) {
@@ -109,37 +110,44 @@ TEST_F(SshTransportTest, AStopAndADropEndEveryHost) {
 }
 
 TEST_F(SshTransportTest, ALostConnectionIsTakenUpAgainAndNothingComesTwice) {
-  auto step = launcher_->start(request("i=0; while test $i -lt 300; do echo line $i; i=$((i+1)); sleep 0.01; done", 1));
-  std::string all;
-  for (int i = 0; i < 300; ++i) all += "line " + std::to_string(i) + "\n";
+  auto step = launcher_->start(
+      request("i=0; until test -e go; do echo line $i; i=$((i+1)); sleep 0.01; done; echo last $i", 1));
   for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(step->wait_for(0.7, -1));
+    const size_t before = folder_.log(0).size();
+    ASSERT_TRUE(becomes_true(60, [&] { return folder_.log(0).size() > before; })) << "after cut " << i;
+    EXPECT_FALSE(step->wait_for(0, -1));
     hosts_->cut(0);
   }
-  const LaunchResult result = end_of(*step);
+  write_file_atomic(mirror(0).parent_path().parent_path() / "go", "");
+  const LaunchResult result = end_of(*step, 60);
   EXPECT_TRUE(result.status.ok()) << result.infrastructure;
-  EXPECT_EQ(folder_.log(0), all);
+  const std::vector<std::string> lines = split(trim(folder_.log(0)), '\n');
+  ASSERT_GE(lines.size(), 4u);
+  for (size_t i = 0; i + 1 < lines.size(); ++i) EXPECT_EQ(lines[i], fmt::format("line {}", i));
+  EXPECT_EQ(lines.back(), fmt::format("last {}", lines.size() - 1));
 }
 
 TEST_F(SshTransportTest, AHostThatIsGoneIsNamedAndWhatRanThereEnds) {
   LaunchRequest what = request("sleep 100");
-  what.lease_s = 3;
+  what.lease_s = 8;  // longer than a busy machine holds the others up
   auto step = launcher_->start(what);
-  const Stopwatch watch;
   hosts_->stop(1);
-  const LaunchResult result = end_of(*step);
-  EXPECT_TRUE(mentions(result.infrastructure, "node2: not heard of for ")) << result.infrastructure;
+  const LaunchResult result = end_of(*step, 60);
+  const std::string silence = "node2: not heard of for ";
+  ASSERT_EQ(result.infrastructure.find(silence), 0u) << result.infrastructure;
+  const std::string seconds = result.infrastructure.substr(silence.size());
+  EXPECT_GE(parse_double(seconds.substr(0, seconds.find(' '))).value_or(0), what.lease_s) << result.infrastructure;
   EXPECT_TRUE(mentions(result.infrastructure, "refused")) << result.infrastructure;
   EXPECT_FALSE(result.failed_by_itself);
-  EXPECT_GT(watch.seconds(), 2.5);
-  EXPECT_TRUE(becomes_true(10, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
+  EXPECT_TRUE(becomes_true(60, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
 }
 
 TEST_F(SshTransportTest, RanksThatLostTouchBecauseAHostIsGoneAreNotTheCause) {
-  LaunchRequest what = request("test $RANK = 0 && { sleep 1; exit 13; }; sleep 100");
-  what.lease_s = 20;
+  LaunchRequest what = request("test $RANK = 0 && { until test -e go; do sleep 0.05; done; exit 13; }; sleep 100");
+  what.lease_s = 30;
   auto step = launcher_->start(what);
   hosts_->stop(1);
+  write_file_atomic(mirror(0).parent_path().parent_path() / "go", "");
   const LaunchResult result = end_of(*step);
   EXPECT_TRUE(mentions(result.infrastructure, "node2: ")) << result.infrastructure;
   hosts_->start(1);  // so that what runs there need not wait for its lease
@@ -148,7 +156,7 @@ TEST_F(SshTransportTest, RanksThatLostTouchBecauseAHostIsGoneAreNotTheCause) {
 
 TEST_F(SshTransportTest, AnotherControllerGoesOnAfterAKill) {
   LaunchRequest what = request("i=0; while test $i -lt 200; do echo line $i; i=$((i+1)); sleep 0.02; done");
-  what.lease_s = 10;
+  what.lease_s = 30;
   launcher_.reset();  // the child has a launcher of its own
   const pid_t controller = ::fork();
   if (controller == 0) {

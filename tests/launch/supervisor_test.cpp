@@ -45,14 +45,16 @@ class SupervisorTest : public ::testing::Test {
 }  // namespace
 
 TEST_F(SupervisorTest, LeavesItsStarterAndTellsTheEnd) {
-  const LeaseKeeper keeper(folder_.step(), {0}, 10);
-  const CapturedOutput said = supervise_job(folder_.request("echo $RANK; sleep 0.3; exit 7", 1, 2));
+  const LeaseKeeper keeper(folder_.step(), {0}, 60);
+  const CapturedOutput said =
+      supervise_job(folder_.request("echo $RANK; until test -e go; do sleep 0.05; done; exit 7", 1, 2));
   ASSERT_TRUE(said.status.ok()) << said.err;
   const auto first = state();
   ASSERT_TRUE(first);
   EXPECT_EQ(first->phase, JobState::Phase::Running);
   EXPECT_NE(::getsid(static_cast<pid_t>(first->pid)), ::getsid(0)) << "its own session";
-  ASSERT_TRUE(ends_within(10));
+  write_file_atomic(folder_.run() / "go", "");
+  ASSERT_TRUE(ends_within(30));
   const auto last = state();
   ASSERT_TRUE(last->result);
   EXPECT_EQ(last->result->status.code, 7);
@@ -64,22 +66,22 @@ TEST_F(SupervisorTest, LeavesItsStarterAndTellsTheEnd) {
 
 TEST_F(SupervisorTest, EndsItsRanksWhenNobodyCares) {
   LaunchRequest job = folder_.request("sleep 100 & setsid sleep 100 & wait");
-  job.lease_s = 1;
+  job.lease_s = 5;  // longer than a busy machine needs for the next two lines
   const Stopwatch watch;
   ASSERT_TRUE(supervise_job(job).status.ok());
   EXPECT_TRUE(folder_.rank_lives(0));
-  ASSERT_TRUE(ends_within(15));
-  EXPECT_GT(watch.seconds(), 0.9);
+  ASSERT_TRUE(ends_within(60));
+  EXPECT_GE(watch.seconds(), job.lease_s);
   EXPECT_EQ(state()->error_kind, JobState::kLeaseLapsed);
   EXPECT_FALSE(folder_.rank_lives(0));
 }
 
 TEST_F(SupervisorTest, ALeaseThatIsKeptIsNoLimit) {
-  LaunchRequest job = folder_.request("sleep 4; echo done");
-  job.lease_s = 2;
+  LaunchRequest job = folder_.request("sleep 8; echo done");
+  job.lease_s = 6;  // longer than a busy machine holds the keeper up
   const LeaseKeeper keeper(folder_.step(), {0}, job.lease_s);
   ASSERT_TRUE(supervise_job(job).status.ok());
-  ASSERT_TRUE(ends_within(20));
+  ASSERT_TRUE(ends_within(60));
   EXPECT_EQ(state()->error_kind, "");
   EXPECT_TRUE(state()->result->status.ok());
 }
@@ -87,11 +89,11 @@ TEST_F(SupervisorTest, ALeaseThatIsKeptIsNoLimit) {
 TEST_F(SupervisorTest, AStopEndsItWithGrace) {
   ASSERT_TRUE(supervise_job(folder_.request("trap 'echo bye; exit 3' TERM; echo up; while true; do sleep 0.05; done"))
                   .status.ok());
-  ASSERT_TRUE(becomes_true(5, [&] { return folder_.log(0) == "up\n"; }));
+  ASSERT_TRUE(becomes_true(30, [&] { return folder_.log(0) == "up\n"; }));
   const Stopwatch watch;
-  write_stop(folder_.step(), 0, 5);
-  ASSERT_TRUE(ends_within(10));
-  EXPECT_LT(watch.seconds(), 4);
+  write_stop(folder_.step(), 0, 60);
+  ASSERT_TRUE(ends_within(50));
+  EXPECT_LT(watch.seconds(), 50) << "it ended before its grace did";
   EXPECT_FALSE(state()->result->failed_by_itself);
   EXPECT_TRUE(mentions(folder_.log(0), "bye"));
 }
@@ -99,14 +101,14 @@ TEST_F(SupervisorTest, AStopEndsItWithGrace) {
 TEST_F(SupervisorTest, ASignalToItEndsItsRanks) {
   ASSERT_TRUE(supervise_job(folder_.request("sleep 100")).status.ok());
   ::kill(static_cast<pid_t>(state()->pid), SIGTERM);
-  ASSERT_TRUE(ends_within(10));
+  ASSERT_TRUE(ends_within(60));
   EXPECT_EQ(state()->error_kind, JobState::kTerminated);
 }
 
 TEST_F(SupervisorTest, KilledItTakesItsRanksWithIt) {
   ASSERT_TRUE(supervise_job(folder_.request("sleep 100 & setsid sleep 100 & sleep 100")).status.ok());
   ::kill(static_cast<pid_t>(state()->pid), SIGKILL);
-  EXPECT_TRUE(becomes_true(5, [&] { return !folder_.rank_lives(0); }));
+  EXPECT_TRUE(becomes_true(30, [&] { return !folder_.rank_lives(0); }));
   EXPECT_FALSE(state()->ended());
 }
 
@@ -126,7 +128,7 @@ TEST_F(SupervisorTest, ALaterAttemptEndsAnEarlierOne) {
   job.env["ATTEMPT"] = "first";
   ASSERT_TRUE(supervise_job(job).status.ok());
   const int64_t pid = state()->pid;
-  ASSERT_TRUE(becomes_true(5, [&] { return folder_.log(0) == "first\n"; }));
+  ASSERT_TRUE(becomes_true(30, [&] { return folder_.log(0) == "first\n"; }));
   job.attempt = 2;
   job.env["ATTEMPT"] = "second";
   ASSERT_TRUE(supervise_job(job).status.ok());
@@ -150,7 +152,7 @@ TEST_F(SupervisorTest, TwoJobsOnOneDevice) {
   ASSERT_TRUE(refused && refused->ended());
   EXPECT_EQ(refused->error_kind, "infrastructure");
   write_stop(folder_.step(), 0, 0);
-  ASSERT_TRUE(ends_within(10));
+  ASSERT_TRUE(ends_within(60));
   job.argv = {"true"};
   EXPECT_TRUE(supervise_job(job).status.ok()) << "the device is free again";
   EXPECT_TRUE(becomes_true(5, [&] { return !supervisor_lives(other.step(), 0); }));
@@ -177,16 +179,17 @@ TEST_F(SupervisorTest, OnAFullDiskTheLeaseHoldsAndTheEndIsTold) {
   LaunchRequest job =
       folder_.request("head -c 1000000 /dev/zero > fill; until test -e ../../../go; do sleep 0.05; done; exit 5");
   job.cwd = folder_.step();
-  job.lease_s = 2;
+  job.lease_s = 6;  // longer than a busy machine holds the keeper up
   {
     const LeaseKeeper keeper(folder_.step(), {0}, job.lease_s);
     const auto started = supervise_job(job);
     EXPECT_TRUE(started.status.ok()) << started.err;
-    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+    EXPECT_TRUE(becomes_true(30, [&] { return fs::space(folder_.step()).available == 0; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(8000));
     EXPECT_EQ(fs::space(folder_.step()).available, 0u);
     EXPECT_TRUE(folder_.rank_lives(0)) << "it was kept";
     write_file_atomic(folder_.top() / "go", "");
-    EXPECT_TRUE(ends_within(10));
+    EXPECT_TRUE(ends_within(30));
   }
   const auto last = state();
   EXPECT_TRUE(last && last->result && last->result->status.code == 5);

@@ -1,9 +1,12 @@
 #include "monitor/processes.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <thread>
 
+#include "base/files.h"
 #include "base/process.h"
 #include "base/time.h"
 
@@ -28,4 +31,39 @@ TEST(ProcessTimes, KeepTheTimeOfChildrenThatEnded) {
   }
   EXPECT_GT(most, 0);
   parent.stop(0);
+}
+
+namespace {
+
+void put_process(const fs::path& proc, int pid, int parent, const std::string& mark, int ticks) {
+  const fs::path folder = proc / std::to_string(pid);
+  make_folder(folder);
+  write_file_atomic(folder / "environ", std::string("ASSAY_TREE=") + mark + std::string(1, '\0'));
+  write_file_atomic(folder / "stat", fmt::format("{} (sh) S {} 0 0 0 0 0 0 0 0 0 {} 0 0 0", pid, parent, ticks));
+}
+
+}  // namespace
+
+// Of two runs beside ours one ends: what it used does not take away from what the other uses.
+TEST(ProcessTimes, NeverFallWhenProcessesEnd) {
+  const TempFolder proc("proc");
+  const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  ProcessTimes times(proc.path(), "job");
+  put_process(proc.path(), 900001, 1, "other/0", 500);
+  put_process(proc.path(), 900002, 1, "third/0", 100);
+  put_process(proc.path(), 900003, 1, "job/0", 50);
+  times.read();
+  fs::remove_all(proc.path() / "900001");
+  put_process(proc.path(), 900002, 1, "third/0", 130);
+  MarkedTime now = times.read();
+  EXPECT_NEAR(now.other_runs, 630 * tick, 1e-9);
+  EXPECT_NEAR(now.own, 50 * tick, 1e-9);
+  // One whose parent waited for it is the parent's, and is not counted twice.
+  put_process(proc.path(), 900004, 900003, "job/0", 40);
+  EXPECT_NEAR(times.read().own, 90 * tick, 1e-9);
+  fs::remove_all(proc.path() / "900004");
+  put_process(proc.path(), 900003, 1, "job/0", 95);
+  now = times.read();
+  EXPECT_NEAR(now.own, 95 * tick, 1e-9);
+  EXPECT_NEAR(now.other_runs, 630 * tick, 1e-9);
 }

@@ -166,4 +166,16 @@ TEST_F(CollectTest, TheConfigurationTellsPrecisionVendorAndChanges) {
   EXPECT_EQ(row.config_hash(), "h1");
 }
 
+TEST_F(CollectTest, AnMfuOfAnotherChipsPeakIsNotPublished) {
+  const auto mfu_with = [&](double peak) {
+    maker_.campaign = {{"launcher", "local"}, {"peak_flops", {{"float16", 256e12}, {"float32", 16e12}}}};
+    return only_row({.records = {finished({{"mfu", 0.4}, {"peak_flops", peak}})}, .nproc = 8});
+  };
+  EXPECT_EQ(mfu_with(256e12).figures.value("mfu"), 0.4);
+  EXPECT_EQ(mfu_with(8 * 16e12).figures.value("mfu"), 0.4) << "of all devices";
+  const ResultRow other = mfu_with(312e12);
+  EXPECT_FALSE(other.figures.value("mfu"));
+  EXPECT_THAT(other.figures.warnings, Contains(HasSubstr("3.12e+14")));
+}
+
 TEST_F(CollectTest, NotARun) { EXPECT_THROW(collect_results(folder_.path()), DataError); }

@@ -24,6 +24,7 @@ inline Record result_record(Json data) {
 class RunMaker {
  public:
   explicit RunMaker(fs::path runs) : runs_(std::move(runs)) {}
+  Json campaign = nullptr;  // of the plan
   struct Round {
     std::string case_key = "simplenet:libtorch:cpu:1:1:3";
     std::vector<Record> records = {};
@@ -36,7 +37,7 @@ class RunMaker {
     std::map<std::string, Json> files = {};
   };
   fs::path make(const std::vector<Round>& rounds, const std::string& plan_case = "") const {
-    Plan plan{.title = "t", .case_key = plan_case, .steps = {}};
+    Plan plan{.title = "t", .case_key = plan_case, .steps = {}, .campaign = campaign};
     for (size_t i = 0; i < rounds.size(); ++i) {
       Step step;
       step.name = "s" + std::to_string(i + 1);

@@ -56,6 +56,20 @@ TEST(StepTimes, FromTheTimeBetweenRecords) {
   EXPECT_EQ(steps.steps_each, 10);
 }
 
+TEST(StepTimes, ProgramsWithoutEpochsHaveThemToo) {
+  std::vector<Record> records;
+  for (int i = 1; i <= 3; ++i) records.push_back(timed(0, {20 * i}, {{"global_step", 20 * i}, {"step_time", 0.5 * i}}));
+  records.push_back(timed(0, {1}, {{"step_time", 9.0}}));  // an epoch's summary is no step
+  const StepSeconds steps = step_seconds(records);
+  EXPECT_EQ(steps.seconds, (std::vector<double>{0.5, 1.0, 1.5}));
+  EXPECT_EQ(steps.steps_each, 20);
+  const std::vector<Record> rates = {timed(0, {1}, {{"global_step", 1}, {"train.ips", 100.0}}),
+                                     timed(0, {2}, {{"global_step", 2}, {"train.ips", 100.0}}),
+                                     timed(0, {1, 3}, {{"train.ips", 100.0}})};
+  EXPECT_EQ(logged_throughput(rates), 100.0);
+  EXPECT_TRUE(step_seconds(rates).seconds.empty());
+}
+
 TEST(StepTimes, FromFlagPerfsEvents) {
   const std::vector<Record> records = {timed_event(1000, keys::kStepEnd), timed_event(1250, keys::kStepEnd),
                                        timed_event(1500, keys::kStepEnd)};

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "config/case.h"
 #include "context.h"
-#include "execute/environment.h"
+#include "launch/environment.h"
 #include "report/table.h"
 #include "verify/machine.h"
 

@@ -5,6 +5,7 @@
 #include "campaign_site.h"
 #include "context.h"
 #include "plan/campaign/campaign_plan.h"
+#include "results/collect.h"
 #include "run_plan.h"
 
 namespace assay {
@@ -24,12 +25,13 @@ void run_campaign(const CampaignOptions& options, Context& context) {
     show_plan(context, made.plan);
     return;
   }
-  check_site(context, made);
+  const Json versions = check_site(context, made);
   if (options.preflight_only) {
     context.console.info("nothing is in the way");
     return;
   }
   RunFolder folder = RunFolder::create(context.runs, made.plan, context.command, made.code);
+  write_file_atomic(folder.path() / kVersionsFile, to_pretty(versions) + "\n");
   announce_run(context, folder);
   run_in_folder(context, folder);
   context.exit_code = report_run(context, folder.path());

@@ -261,7 +261,11 @@ class CampaignReader {
       if (!entry.value.is_null()) one.data = located(text_of(entry.value, "the data folder"));
       return one;
     }
-    check_keys(entry.value, {"data", "set", "time_limit", "stall_limit"}, "a case");
+    check_keys(entry.value, {"data", "stage", "set", "time_limit", "stall_limit"}, "a case");
+    if (const Value* stage = entry.value.child("stage")) {
+      if (!stage->is_bool()) wrong(*stage, "stage: must be true or false");
+      one.stage = stage->as_bool();
+    }
     if (const Value* data = entry.value.child("data")) one.data = located(text_of(*data, "data"));
     if (const Value* own = entry.value.child("set")) take_settings(*own, one.settings);
     if (const Value* limit = entry.value.child("time_limit")) one.time_limit_s = positive(*limit, "time_limit");
@@ -321,6 +325,8 @@ class CampaignReader {
 
 std::string_view launcher_name(LauncherKind kind) { return kLaunchers[static_cast<size_t>(kind)]; }
 
+std::string staged_folder(const std::string& hash) { return "../data/" + hash; }
+
 Json to_json(const CampaignSite& site) {
   Json hosts = Json::array();
   for (const CampaignHost& host : site.hosts) {
@@ -330,6 +336,8 @@ Json to_json(const CampaignSite& site) {
                      {"devices", host.devices},
                      {"ssh", to_json(host.ssh)}});
   }
+  Json staged = Json::array();
+  for (const auto& [path, hash] : site.staged) staged.push_back({{"path", path.string()}, {"hash", hash}});
   return {{"launcher", launcher_name(site.launcher)},
           {"vendor", site.vendor},
           {"division", division_name(site.division)},
@@ -341,6 +349,8 @@ Json to_json(const CampaignSite& site) {
           {"monitor_command", site.monitor_command},
           {"device_command", site.device_command},
           {"device_count", site.device_count},
+          {"staged", staged},
+          {"peak_flops", site.peak_flops},
           {"concurrency", site.concurrency},
           {"max_failures", site.max_failures},
           {"lease_s", site.lease_s},
@@ -368,6 +378,10 @@ CampaignSite site_of(const Json& json, const std::string& where) {
     json.at("monitor_command").get_to(site.monitor_command);
     json.at("device_command").get_to(site.device_command);
     json.at("device_count").get_to(site.device_count);
+    if (json.contains("peak_flops")) json.at("peak_flops").get_to(site.peak_flops);  // older runs have neither
+    for (const Json& one : json.value("staged", Json::array())) {
+      site.staged.push_back({one.at("path").get<std::string>(), one.at("hash").get<std::string>()});
+    }
     json.at("concurrency").get_to(site.concurrency);
     json.at("max_failures").get_to(site.max_failures);
     json.at("lease_s").get_to(site.lease_s);

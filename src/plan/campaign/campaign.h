@@ -52,6 +52,14 @@ struct CampaignSite {
   std::vector<std::string> monitor_command;  // the vendor's, for devices
   std::vector<std::string> device_command;   // the vendor's: prints how many devices there are
   int device_count = 0;                      // of every host; 0: the command tells
+  // Data that is copied to every host by ssh, each into the folder that staged_folder() names.
+  struct Staged {
+    std::filesystem::path path;  // here
+    std::string hash;            // of names and contents
+    bool operator==(const Staged&) const = default;
+  };
+  std::vector<Staged> staged;
+  std::map<std::string, double> peak_flops;  // the vendor's: precision -> operations a second of one device
   int concurrency = 1;
   int max_failures = 0;  // 0: no limit
   double lease_s = 60;
@@ -60,13 +68,16 @@ struct CampaignSite {
   bool clear_caches = false;
   bool operator==(const CampaignSite&) const = default;
 };
+// Where a host has staged data, relative to the mirror of a run folder there; runs share it.
+std::string staged_folder(const std::string& hash);
 Json to_json(const CampaignSite& site);
 CampaignSite site_of(const Json& json, const std::string& where);  // throws DataError
 
 struct CampaignCase {
   CaseKey key;
-  std::string data;  // folder; empty: where the case says
-  Value settings;    // map; the plan's layer
+  std::string data;    // folder; empty: where the case says
+  bool stage = false;  // it is here, and is to be copied to the hosts
+  Value settings;      // map; the plan's layer
   std::optional<double> time_limit_s, stall_limit_s;
   std::string place;  // "campaign.yaml:12"
 };

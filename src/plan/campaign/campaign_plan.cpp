@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file_set.h"
 #include "base/text.h"
 #include "plan/cases/native_chain.h"
 #include "plan/entry.h"
@@ -82,6 +83,8 @@ class Planner {
     site.monitor_command = monitor_command_;
     site.device_command = device_command_;
     site.device_count = device_count_;
+    site.peak_flops = peak_flops_;
+    site.staged = staged_;
     for (CampaignHost& host : site.hosts) {
       if (host.slots == 0) host.slots = most_ranks_;
     }
@@ -111,6 +114,7 @@ class Planner {
     }
     step.retries = campaign_.retries;
     step.time_limit_s = campaign_.time_limit_s;
+    step.stall_limit_s = campaign_.stall_limit_s;
     out_.plan.steps.push_back(std::move(step));
   }
 
@@ -122,7 +126,7 @@ class Planner {
     return all;
   }
 
-  // All devices of a campaign are of one kind as far as this goes: one variable, one command.
+  // All devices of a campaign are of one kind: one variable, one command.
   void take_hardware(const CampaignCase& one) {
     const VendorHardware* found = vendor_.find(one.key.hardware);
     if (!found) {
@@ -131,11 +135,19 @@ class Planner {
       throw ConfigError(fmt::format("{}: vendor {} has no hardware '{}'{}", one.place, campaign_.site.vendor,
                                     one.key.hardware, did_you_mean(one.key.hardware, known)));
     }
+    if (!out_.hardware.empty() && out_.hardware != one.key.hardware) {
+      throw ConfigError(
+          fmt::format("{}: hardware '{}' beside '{}' of {}: the devices of a campaign are of one kind; "
+                      "write a campaign of its own for it",
+                      one.place, one.key.hardware, out_.hardware, hardware_place_));
+    }
+    if (out_.hardware.empty()) hardware_place_ = one.place;
     out_.hardware = one.key.hardware;
     visible_devices_ = found->visible_devices.value_or("");
     monitor_command_ = found->monitor_command;
     device_command_ = found->device_command;
     device_count_ = found->device_count.value_or(0);
+    peak_flops_ = found->peak_flops;
     if (device_count_ > 0 && one.key.nproc > device_count_) {
       throw ConfigError(fmt::format("{}: {} ranks a host, and a host has {} devices {}", one.place, one.key.nproc,
                                     device_count_, one.key.hardware));
@@ -164,11 +176,38 @@ class Planner {
     }
   }
 
+  // The case with its data where the hosts will have it. What is copied is checked here, before.
+  ResolvedCase resolved_with_staged(const CampaignCase& one, const ResolvedCase& here) {
+    if (!here.data.path) throw ConfigError(fmt::format("{}: stage: the case has no data", one.place));
+    FileSet files{.root = *here.data.path};
+    try {
+      files.add_all();
+    } catch (const DataError& error) {
+      throw ConfigError(fmt::format("{}: stage: {}", one.place, error.what()));
+    }
+    for (const auto& [name, hash] : here.data.sha256) {
+      const auto found = files.files.find(name);
+      if (found != files.files.end() && found->second == hash) continue;
+      throw ConfigError(fmt::format("{}: stage: {} {}; put the right data there", one.place,
+                                    (files.root / name).string(),
+                                    found == files.files.end() ? "is missing" : "is not the file that the case names"));
+    }
+    const CampaignSite::Staged staged{files.root, files.hash()};
+    if (std::find(staged_.begin(), staged_.end(), staged) == staged_.end()) staged_.push_back(staged);
+    CampaignCase there = one;
+    there.data = staged_folder(staged.hash);
+    return resolved(there);
+  }
+
   void add_case(const CampaignCase& one) {
     take_hardware(one);
-    const ResolvedCase as_resolved = resolved(one);
+    ResolvedCase as_resolved = resolved(one);
     most_ranks_ = std::max(most_ranks_, one.key.nproc);
-    if (as_resolved.data.path) {
+    // Other launchers have hosts that see the folders of this one.
+    const bool is_staged = one.stage && campaign_.site.launcher == LauncherKind::Ssh;
+    if (is_staged) {
+      as_resolved = resolved_with_staged(one, as_resolved);
+    } else if (as_resolved.data.path) {
       auto& files = out_.data[as_resolved.data.path->string()];
       files.insert(as_resolved.data.sha256.begin(), as_resolved.data.sha256.end());
     }
@@ -197,6 +236,22 @@ class Planner {
     return step;
   }
 
+  // Commands that print the versions of what the case uses; a name means the same in all cases.
+  void take_versions(const Json& versions, const std::string& file) {
+    try {
+      for (const auto& [name, argv] : versions.get<std::map<std::string, std::vector<std::string>>>()) {
+        const auto [known, is_new] = out_.versions.insert({name, argv});
+        if (argv.empty() || known->second != argv) {
+          throw ConfigError(fmt::format("{}: config.versions.{}: {}", file, name,
+                                        argv.empty() ? "the command is empty" : "another case asks for it otherwise"));
+        }
+      }
+    } catch (const Json::exception&) {
+      throw ConfigError(
+          fmt::format("{}: config.versions: each is a command as a list: torch: [python3, -c, ...]", file));
+    }
+  }
+
   Step foreign_step(const ResolvedCase& as_resolved) {
     const CaseFile file = *find_case(home_, as_resolved.key.model);
     const std::filesystem::path folder = file.path.parent_path();
@@ -213,6 +268,10 @@ class Planner {
     if (config.contains("patterns")) {
       step.patterns = config.at("patterns").get<std::vector<Json>>();
       config.erase("patterns");
+    }
+    if (config.contains("versions")) {
+      take_versions(config.at("versions"), file.path.string());
+      config.erase("versions");
     }
     step.files = {{"config.json", std::move(config)}};
     return step;
@@ -267,10 +326,13 @@ class Planner {
   const VendorInfo vendor_;
   CampaignPlan out_;
   std::set<std::string> names_;
+  std::string hardware_place_;  // of the first case
   std::string visible_devices_;
   std::vector<std::string> monitor_command_, device_command_;
   int most_ranks_ = 0;
   int device_count_ = 0;
+  std::map<std::string, double> peak_flops_;
+  std::vector<CampaignSite::Staged> staged_;
 };
 
 }  // namespace

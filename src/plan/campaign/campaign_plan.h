@@ -15,6 +15,8 @@ struct CampaignPlan {
   // What every host must have, with the files that are checked there: absolute folder -> file -> SHA-256.
   std::map<std::string, std::map<std::string, std::string>> data;
   std::string hardware;  // of the devices
+  // What hosts are asked for, and must be able to tell: the versions of what cases use, name -> command.
+  std::map<std::string, std::vector<std::string>> versions;
 };
 
 // Resolves every case. Throws ConfigError for all that is wrong, at once, one a line.

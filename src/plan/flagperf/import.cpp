@@ -116,6 +116,28 @@ class TreeImport {
     yaml.blank();
     write_cases(yaml, conf, vendor);
     out_.files["campaign.yaml"] = yaml.text();
+    note_settings_left_out(conf);
+  }
+
+  // Settings of a run that have no place in a campaign: told, so that nobody believes they still count.
+  void note_settings_left_out(const PythonFile& conf) {
+    static const std::set<std::string> kTaken = {"VENDOR", "CASES", "CLEAR_CACHES", "ACCE_VISIBLE_DEVICE_ENV_NAME"};
+    static const std::map<std::string, std::string> kReasons = {
+        {"ACCE_CONTAINER_OPT", "cases run without containers"},
+        {"SHM_SIZE", "cases run without containers, with the shared memory that the host has"},
+        {"FLAGPERF_PATH", "the code is copied into every run folder"},
+        {"FLAGPERF_LOG_PATH", "logs lie in the run folder"},
+        {"FLAGPERF_LOG_LEVEL", "everything that ranks print is kept"}};
+    for (const PythonName& name : conf.names) {
+      if (!name.may_be_value || kTaken.contains(name.name)) continue;
+      const auto reason = kReasons.find(name.name);
+      out_.notes.push_back({conf.file,
+                            name.origin.line,
+                            fmt::format("{} was not taken over: {}", name.name,
+                                        reason == kReasons.end() ? "a campaign has no such setting" : reason->second),
+                            {name.name},
+                            false});
+    }
   }
 
   void write_hosts(YamlWriter& yaml) {

@@ -12,6 +12,7 @@ VENDOR = "acme"
 ACCE_VISIBLE_DEVICE_ENV_NAME = "ACME_VISIBLE_DEVICES"
 FLAGPERF_PATH = "/opt/FlagPerf/training"
 FLAGPERF_LOG_PATH = FLAGPERF_PATH + "/result/"
+ACCE_CONTAINER_OPT = " --gpus all"
 CLEAR_CACHES = True
 '''
 { "a text": "that is no dict" }

@@ -240,6 +240,18 @@ TEST(FlagperfImport, CasesThatAreNotThereAreNamed) {
   EXPECT_THAT(imported.notes(), HasSubstr("the campaign has no cases"));
 }
 
+TEST(FlagperfImport, SettingsWithoutAPlaceAreNamed) {
+  const FlagperfHome home;
+  home.training("run_benchmarks/config/test_conf.py",
+                "VENDOR = 'acme'\nACCE_CONTAINER_OPT = ' --gpus all'\nCLEAR_CACHES = True\nSOMETHING = 3\n"
+                "CASES = {'tiny:pytorch:X1:1:8:1': '/d'}\n");
+  const Imported imported(home);
+  EXPECT_THAT(imported.notes(),
+              AllOf(HasSubstr("test_conf.py:2 "), HasSubstr("ACCE_CONTAINER_OPT was not taken over: cases run without"),
+                    HasSubstr("test_conf.py:4 "), HasSubstr("SOMETHING was not taken over"),
+                    Not(HasSubstr("CLEAR_CACHES")), Not(HasSubstr("CASES was"))));
+}
+
 TEST(FlagperfImport, AFileThatIsNoPythonIsNamedAndTheRestImported) {
   const FlagperfHome home;
   home.training("acme/tiny-pytorch/config/config_X1x1x1.py", "lr = (\n");

@@ -1,4 +1,4 @@
-#include "execute/environment.h"
+#include "launch/environment.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// What the machine of a run is: host, addresses, kernel, processor, memory, drivers, libraries, our own version and
+// What a machine of a run is: host, addresses, kernel, processor, memory, drivers, libraries, our own version and
 // hash. What cannot be found is null, never 0.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "execute/environment.h"
+#include "launch/environment.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
