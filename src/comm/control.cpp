@@ -28,6 +28,7 @@ Clock::time_point after(double seconds) {
 
 constexpr double kNamePatience_s = 5;   // for a name that has no address yet
 constexpr double kHelloPatience_s = 5;  // for an answer of any kind from what listens at the port
+constexpr auto kAgainPause = std::chrono::milliseconds(100);
 
 // One attempt; `problem` says what stood in the way.
 FileDescriptor try_connect(const SocketAddress& address, double seconds, std::string& problem) {
@@ -53,8 +54,7 @@ FileDescriptor try_connect(const SocketAddress& address, double seconds, std::st
 
 Control::Control(const WorldOptions& options, const Member& self, std::shared_ptr<Health> health)
     : options_(options), health_(std::move(health)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  connect(self);
-  await_welcome();
+  join(self);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -68,10 +68,25 @@ Control::~Control() {
   thread_.join();
 }
 
-void Control::connect(const Member& self) {
+struct Control::Attempts {
+  Clock::time_point end;                   // of all of them
+  std::optional<Clock::time_point> met{};  // when somebody listened for the first time
+};
+
+// Until it is welcome: the rank 0 of an earlier job, which ends on another host, may still be at the port.
+void Control::join(const Member& self) {
+  Attempts attempts{.end = after(options_.join_limit_s)};
+  while (true) {
+    connect(self, attempts);
+    if (await_welcome(attempts)) return;
+    std::this_thread::sleep_for(kAgainPause);
+  }
+}
+
+void Control::connect(const Member& self, Attempts& attempts) {
   const std::string where = endpoint_text(options_.master_address, options_.master_port);
   const Clock::time_point start = Clock::now();
-  const Clock::time_point end = after(options_.join_limit_s);
+  const Clock::time_point end = attempts.end;
   std::string problem;
   while (true) {
     const std::string target = options_.rank == 0 ? own_address_of(options_.master_address) : options_.master_address;
@@ -83,6 +98,7 @@ void Control::connect(const Member& self) {
     if (address) socket = try_connect(*address, std::clamp(seconds_until(end), 0.01, 2.0), problem);
     if (socket) {
       wire_ = WireConnection(std::move(socket));
+      if (!attempts.met) attempts.met = Clock::now();
       break;
     }
     if (seconds_until(end) <= 0) {
@@ -102,10 +118,11 @@ void Control::connect(const Member& self) {
   wire_.flush();
 }
 
-// The coordinator beats while others are still to come; whatever else listens there does not.
-void Control::await_welcome() {
+// The coordinator beats while others are still to come; whatever else listens there does not. False: not now, but an
+// attempt later may be welcome.
+bool Control::await_welcome(const Attempts& attempts) {
   const std::string where = endpoint_text(options_.master_address, options_.master_port);
-  const Clock::time_point end = after(options_.join_limit_s + 2);
+  const Clock::time_point end = attempts.end + std::chrono::seconds(2);
   Clock::time_point heard = Clock::now();
   bool answered = false;
   while (true) {
@@ -119,14 +136,21 @@ void Control::await_welcome() {
         const auto type = static_cast<ControlMessage>(in.u8());
         answered = true;
         heard = Clock::now();
-        if (type == ControlMessage::Welcome) return accept_welcome(in);
-        if (type == ControlMessage::Refuse || type == ControlMessage::Lost) throw CommunicationError(in.text());
+        if (type == ControlMessage::Welcome) {
+          accept_welcome(in);
+          return true;
+        }
+        if (type == ControlMessage::Busy && Clock::now() + kAgainPause < attempts.end) return false;
+        if (type == ControlMessage::Busy || type == ControlMessage::Refuse || type == ControlMessage::Lost) {
+          throw CommunicationError(in.text());
+        }
         if (type != ControlMessage::Beat) throw WireError("no message of a coordinator");
       }
     } catch (const WireError&) {
       throw CommunicationError(fmt::format("what answers at {} is no job of ours: another MASTER_PORT?", where));
     }
     if (!alive && !answered) {
+      if (-seconds_until(*attempts.met) < std::min(kHelloPatience_s, options_.join_limit_s)) return false;
       throw CommunicationError(
           fmt::format("what listens at {} closed the connection without an answer: another MASTER_PORT?", where));
     }

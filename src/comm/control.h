@@ -44,8 +44,10 @@ class Control {
   void leave();
 
  private:
-  void connect(const Member& self);
-  void await_welcome();
+  struct Attempts;
+  void join(const Member& self);
+  void connect(const Member& self, Attempts& attempts);
+  bool await_welcome(const Attempts& attempts);
   void accept_welcome(Decoder& in);
   std::string ask(ControlMessage type, const std::string& key);
   void send(const Encoder& message);

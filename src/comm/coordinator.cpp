@@ -144,11 +144,15 @@ void Coordinator::register_client(Client& client, Decoder& in) {
   const int world_size = in.i32();
   const int rank = client.member.rank;
   if (state_ != State::Joining) {
-    return refuse(client, state_ == State::Failed
-                              ? reason_
-                              : fmt::format("another job of {} processes is running at port {}: choose another "
-                                            "MASTER_PORT, or start rank {} once only",
-                                            options_.world_size, options_.master_port, rank));
+    // Of a job that starts again on several hosts a rank may be here before the old rank 0 is gone, so it tries again.
+    // Where this job never began it is the one that was meant.
+    return refuse(client,
+                  state_ == State::Failed
+                      ? reason_
+                      : fmt::format("another job of {} processes is running at port {}: choose another MASTER_PORT, or "
+                                    "start rank {} once only",
+                                    options_.world_size, options_.master_port, rank),
+                  began_ ? ControlMessage::Busy : ControlMessage::Refuse);
   }
   std::string problem;
   const Client* twin = client_of(rank);
@@ -191,6 +195,7 @@ void Coordinator::complete_join() {
     encode(welcome, client->member);
   }
   state_ = State::Running;
+  began_ = true;
   broadcast(welcome);
 }
 
@@ -234,8 +239,8 @@ void Coordinator::declare(const std::string& reason) {
   broadcast(message_of(ControlMessage::Lost).text(reason));
 }
 
-void Coordinator::refuse(Client& client, const std::string& reason) {
-  client.wire.queue(message_of(ControlMessage::Refuse).text(reason));
+void Coordinator::refuse(Client& client, const std::string& reason, ControlMessage how) {
+  client.wire.queue(message_of(how).text(reason));
   client.wire.flush();
   ::shutdown(client.wire.fd(), SHUT_WR);  // it closes when it has read that
 }

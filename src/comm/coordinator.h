@@ -44,7 +44,7 @@ class Coordinator {
   void answer_numbers_and_keys(Client& client, ControlMessage type, Decoder& in);
   void lose(Client& client, const std::string& why);
   void declare(const std::string& reason);
-  void refuse(Client& client, const std::string& reason);
+  void refuse(Client& client, const std::string& reason, ControlMessage how = ControlMessage::Refuse);
   void check_times();
   void open_query(Client& client, Decoder& in);
   void close_query();
@@ -58,6 +58,7 @@ class Coordinator {
   FileDescriptor wake_;
   // Of the thread only.
   State state_ = State::Joining;
+  bool began_ = false;  // all processes have come
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::vector<std::pair<int, uint64_t>>> waiting_;  // key -> rank and id of who asked

@@ -11,7 +11,7 @@
 namespace assay {
 
 // Changes whenever a message changes, so that two versions refuse each other instead of misreading.
-inline constexpr const char* kProtocolName = "assay-comm-1";
+inline constexpr const char* kProtocolName = "assay-comm-2";
 
 enum class ControlMessage : uint8_t {
   // from a process
@@ -27,6 +27,7 @@ enum class ControlMessage : uint8_t {
   // from the coordinator
   Welcome,  // token, members
   Refuse,   // reason
+  Busy,     // reason: an earlier job is here, which may soon be gone
   Value,    // id, value
   Query,    // query id
   Lost,     // reason

@@ -22,7 +22,7 @@ struct WorldOptions {
   std::string interface = {};  // whose address others are told: "eth0"; empty: the one that leads to the master
   // Any one wait lasts at most so long, and so does the search for a peer that does not answer.
   double time_limit_s = 30;
-  double join_limit_s = 60;  // until all processes have come
+  double join_limit_s = 30;  // until all processes have come, and until an earlier job has left the port
 };
 
 class World {

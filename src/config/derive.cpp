@@ -20,6 +20,7 @@ constexpr char kAccumulate[] = "Engine.accumulate_steps";
 constexpr char kDp[] = "Distributed.dp_degree";
 constexpr char kMp[] = "Distributed.mp_degree";
 constexpr char kPp[] = "Distributed.pp_degree";
+constexpr char kVirtualPp[] = "Distributed.virtual_pp_degree";
 constexpr char kSharding[] = "Distributed.sharding.sharding_degree";
 
 class Deriver {
@@ -122,6 +123,10 @@ class Deriver {
     if (product(*get(kMicroBatch), *get(kAccumulate), {kMicroBatch, kAccumulate}) != local) {
       contradiction({kAccumulate, kMicroBatch, kLocalBatch},
                     "accumulate_steps must be local_batch_size / micro_batch_size; set one of them to null");
+    }
+    if (get(kVirtualPp).value_or(1) > 1 && *get(kAccumulate) % *get(kPp) != 0) {
+      contradiction({kVirtualPp, kPp, kAccumulate},
+                    "where stages have several parts, the micro-batches of a step must be a multiple of pp_degree");
     }
   }
 

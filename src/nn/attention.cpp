@@ -1,13 +1,14 @@
 #include "nn/attention.h"
 
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
-#include <torch/nn/functional/dropout.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "nn/attention_kernels.h"
+#include "nn/dropout.h"
 #include "nn/fused.h"
 #include "nn/head_rotation.h"
 
@@ -155,7 +156,7 @@ torch::Tensor plain_attention(const torch::Tensor& qkv, const torch::Tensor& bia
   } else {
     weights = scores.softmax(-1);
   }
-  if (options.dropout > 0) weights = torch::dropout(weights, options.dropout, /*train=*/true);
+  weights = apply_dropout(weights, options.dropout, options.dropout_stream);
   return weights.matmul(v).transpose(1, 2).flatten(2);
 }
 
@@ -182,6 +183,7 @@ torch::Tensor attention(const torch::Tensor& qkv, const torch::Tensor& bias, con
     prefix = options.prefix.contiguous();
   }
   const DropoutKey dropout = draw_dropout(options.dropout, options.dropout_stream);
+  RECORD_FUNCTION("assay::attention", std::vector<c10::IValue>());
   return Attention::apply(qkv.contiguous(), bias.contiguous(), mask, prefix, options.num_heads, options.causal,
                           dropout);
 }

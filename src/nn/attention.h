@@ -25,7 +25,8 @@ struct AttentionOptions {
 // gets 0. Results do not depend on the number of threads.
 torch::Tensor attention(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionOptions& options);
 
-// The same from libtorch's operators; what export, autocast and other devices get. Dropout draws other numbers.
+// The same from libtorch's operators; what export, autocast and other devices get. Dropout
+// drops the same.
 torch::Tensor plain_attention(const torch::Tensor& qkv, const torch::Tensor& bias, const AttentionOptions& options);
 
 }  // namespace assay

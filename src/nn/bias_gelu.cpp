@@ -1,5 +1,6 @@
 #include "nn/bias_gelu.h"
 
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 #include <torch/nn/functional/activation.h>
 
@@ -179,6 +180,7 @@ class GeluLinear : public torch::autograd::Function<GeluLinear> {
 torch::Tensor bias_gelu(const torch::Tensor& x, const torch::Tensor& bias, Gelu kind) {
   if (!can_fuse({x, bias})) return torch::gelu(x + bias, kind == Gelu::Tanh ? "tanh" : "none");
   ASSAY_CHECK(x.size(-1) == bias.numel(), "x and the bias do not fit");
+  RECORD_FUNCTION("assay::bias_gelu", std::vector<c10::IValue>());
   return BiasGelu::apply(x.contiguous(), bias.contiguous(), static_cast<int64_t>(kind));
 }
 
@@ -186,6 +188,7 @@ torch::Tensor gelu_linear(const torch::Tensor& x, const torch::Tensor& bias, Gel
                           WeightLayout layout) {
   if (!can_fuse({x, bias, weight}) || !weight.is_contiguous()) return linear(bias_gelu(x, bias, kind), weight, layout);
   ASSAY_CHECK(x.size(-1) == bias.numel(), "x and the bias do not fit");
+  RECORD_FUNCTION("assay::gelu_linear", std::vector<c10::IValue>());
   return GeluLinear::apply(x.contiguous(), bias.contiguous(), weight, static_cast<int64_t>(kind),
                            static_cast<int64_t>(layout));
 }

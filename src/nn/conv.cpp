@@ -1,6 +1,7 @@
 #include "nn/conv.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 
 #include <cstring>
@@ -209,6 +210,7 @@ class NormReluConvolve : public torch::autograd::Function<NormReluConvolve> {
 torch::Tensor convolve(torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
   const auto convolution = convolution_of(conv, x);
   if (!convolution || convolution->algorithm == Convolution::Algorithm::Libtorch) return conv.forward(x);
+  RECORD_FUNCTION("assay::convolve", std::vector<c10::IValue>());
   return Convolve::apply(x, conv.weight, *convolution);
 }
 
@@ -218,6 +220,7 @@ torch::Tensor norm_relu_convolve(torch::nn::BatchNorm2dImpl& norm, torch::nn::Co
   if (!convolution || !can_fuse_norm(norm, x, {})) {
     return convolve(conv, norm_act(norm, x, {.residual = {}, .relu = true}));
   }
+  RECORD_FUNCTION("assay::norm_relu_convolve", std::vector<c10::IValue>());
   return NormReluConvolve::apply(x, norm.weight, norm.bias, conv.weight, &norm, *convolution);
 }
 

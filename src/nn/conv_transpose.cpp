@@ -1,5 +1,7 @@
 #include "nn/conv_transpose.h"
 
+#include <ATen/record_function.h>
+
 #include "base/error.h"
 #include "nn/linear.h"
 
@@ -14,6 +16,7 @@ torch::Tensor convolve_transposed(torch::nn::ConvTranspose2dImpl& conv, const to
                 "the kernel must be square and as large as the stride");
   }
   ASSAY_CHECK(conv.options.groups() == 1 && conv.options.bias(), "groups, or no bias");
+  RECORD_FUNCTION("assay::convolve_transposed", std::vector<c10::IValue>());
   const int64_t count = x.size(0), height = x.size(2), width = x.size(3);
   const torch::Tensor matrix = weight.permute({0, 2, 3, 1}).reshape({weight.size(0), s * s * out});
   const torch::Tensor patches = linear(x.permute({0, 2, 3, 1}), matrix, WeightLayout::InOut);

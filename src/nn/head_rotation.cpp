@@ -1,5 +1,6 @@
 #include "nn/head_rotation.h"
 
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 
 #include "base/error.h"
@@ -107,6 +108,7 @@ torch::Tensor rotate_heads(const torch::Tensor& qkv, const torch::Tensor& bias, 
                   c.sizes().slice(0, 2) == qkv.sizes().slice(0, 2) && qkv.size(2) % (6 * c.size(2) * c.size(3)) == 0,
               "rotating heads needs qkv [B, T, 3 D], bias [3 D] and angles [B, T, P, d / P / 2]");
   if (!can_fuse({qkv, bias, c, s})) return plain_rotate_heads(qkv, bias, rotation);
+  RECORD_FUNCTION("assay::rotate_heads", std::vector<c10::IValue>());
   return RotateHeads::apply(qkv.contiguous(), bias.contiguous(), c.contiguous(), s.contiguous());
 }
 

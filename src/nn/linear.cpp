@@ -1,6 +1,7 @@
 #include "nn/linear.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <torch/autograd.h>
 
@@ -212,9 +213,11 @@ torch::Tensor weight_gradient(const torch::Tensor& dy, const torch::Tensor& x, W
 
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, WeightLayout layout) {
   if (!can_fuse({x, weight}) || !weight.is_contiguous()) {
-    return torch::matmul(x, layout == WeightLayout::OutIn ? weight.t() : weight);
+    // By the name that lists of operators have for it (Engine.mix_precision.custom_black_list).
+    return torch::linear(x, layout == WeightLayout::OutIn ? weight : weight.t());
   }
   ASSAY_CHECK(x.size(-1) == weight.size(layout == WeightLayout::OutIn ? 1 : 0), "x and the weight do not fit");
+  RECORD_FUNCTION("assay::linear", std::vector<c10::IValue>());
   return Linear1::apply(x.contiguous(), weight, static_cast<int64_t>(layout));
 }
 
@@ -223,6 +226,7 @@ torch::Tensor affine(const torch::Tensor& x, const torch::Tensor& weight, const 
     return torch::linear(x, weight, bias);
   }
   ASSAY_CHECK(x.size(-1) == weight.size(1), "x and the weight do not fit");
+  RECORD_FUNCTION("assay::affine", std::vector<c10::IValue>());
   return BiasedLinear::apply(x.contiguous(), weight, bias);
 }
 
@@ -230,10 +234,11 @@ torch::Tensor linear3(const torch::Tensor& x, const torch::Tensor& first, const 
                       const torch::Tensor& third) {
   if (!can_fuse({x, first, second, third}) || !first.is_contiguous() || !second.is_contiguous() ||
       !third.is_contiguous()) {
-    return torch::matmul(x, torch::cat({first, second, third}).t());
+    return torch::linear(x, torch::cat({first, second, third}));
   }
   ASSAY_CHECK(x.size(-1) == first.size(1) && first.sizes() == second.sizes() && first.sizes() == third.sizes(),
               "x and the weights do not fit");
+  RECORD_FUNCTION("assay::linear3", std::vector<c10::IValue>());
   return Linear3::apply(x.contiguous(), first, second, third);
 }
 

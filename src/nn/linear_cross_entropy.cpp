@@ -1,5 +1,6 @@
 #include "nn/linear_cross_entropy.h"
 
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <torch/autograd.h>
 #include <torch/nn/functional/loss.h>
@@ -166,6 +167,7 @@ torch::Tensor linear_cross_entropy(const torch::Tensor& x, const VocabularyLayer
   }
   c10::optional<torch::Tensor> bias;
   if (layer.bias.defined()) bias = layer.bias;
+  RECORD_FUNCTION("assay::linear_cross_entropy", std::vector<c10::IValue>());
   return LinearCrossEntropy::apply(rows.contiguous(), layer.weight, bias, classes.contiguous());
 }
 

@@ -1,9 +1,11 @@
 #include "nn/norm_act.h"
 
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 
 #include "nn/batch_statistics.h"
 #include "nn/norm_core.h"
+#include "nn/recompute.h"
 
 namespace assay {
 
@@ -43,25 +45,38 @@ class NormAct : public torch::autograd::Function<NormAct> {
   }
 };
 
+// libtorch's operator. A batch that is computed again has been counted.
+torch::Tensor plain_norm(torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x) {
+  if (!norm.is_training() || !is_recomputing()) return norm.forward(x);
+  return torch::batch_norm(x, norm.weight, norm.bias, {}, {}, /*training=*/true, /*momentum=*/0, norm.options.eps(),
+                           at::globalContext().userEnabledCuDNN());
+}
+
 }  // namespace
 
 torch::Tensor norm_act(torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, const NormActOptions& options) {
   if (!can_fuse_norm(norm, x, options.residual)) {
-    // libtorch's operator knows nothing of other processes, so whatever can be made to fit is.
-    const auto in_order = [](const torch::Tensor& t) {
-      return t.defined() ? t.contiguous(torch::MemoryFormat::ChannelsLast) : t;
-    };
-    const torch::Tensor ordered = in_order(x), residual = in_order(options.residual);
-    if (shares_statistics() && can_fuse_norm(norm, ordered, residual)) {
-      return norm_act(norm, ordered, {.residual = residual, .relu = options.relu});
+    // libtorch's operator knows nothing of other processes, so whatever can be made to fit is: other layouts, and what
+    // lower precisions give to a normalisation that is not of them.
+    if (shares_statistics()) {
+      const auto fitted = [&](const torch::Tensor& t) {
+        return t.defined() ? t.to(norm.weight.scalar_type()).contiguous(torch::MemoryFormat::ChannelsLast) : t;
+      };
+      const torch::Tensor own = fitted(x), residual = fitted(options.residual);
+      if (can_fuse_norm(norm, own, residual)) {
+        const torch::ScalarType type =
+            residual.defined() ? c10::promoteTypes(x.scalar_type(), options.residual.scalar_type()) : x.scalar_type();
+        return norm_act(norm, own, {.residual = residual, .relu = options.relu}).to(type);
+      }
     }
-    torch::Tensor y = norm.forward(x);
+    torch::Tensor y = plain_norm(norm, x);
     if (options.residual.defined()) y = y + options.residual;
     return options.relu ? y.relu() : y;
   }
   // An undefined tensor is not an input that autograd accepts, an absent one is.
   c10::optional<torch::Tensor> residual;
   if (options.residual.defined()) residual = options.residual;
+  RECORD_FUNCTION("assay::norm_act", std::vector<c10::IValue>());
   return NormAct::apply(x, norm.weight, norm.bias, residual, &norm, options.relu);
 }
 

@@ -17,7 +17,8 @@ struct NormActOptions {
 
 // Uses the parameters, statistics and mode of `norm`, and updates its statistics in training as its own forward does.
 // Float or double tensors [B, C, H, W] with channels last in memory, up to 4096 channels, take the fused path in
-// training; everything else, and evaluation (so also export), goes through libtorch's operators.
+// training; everything else, and evaluation (so also export), goes through libtorch's operators. Where statistics are
+// shared (nn/batch_statistics.h), tensors of other layouts and lower precisions are made to fit.
 torch::Tensor norm_act(torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, const NormActOptions& options);
 
 }  // namespace assay

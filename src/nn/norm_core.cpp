@@ -9,6 +9,7 @@
 #include "nn/batch_statistics.h"
 #include "nn/fused.h"
 #include "nn/norm_kernels.h"
+#include "nn/recompute.h"
 
 namespace assay {
 
@@ -196,10 +197,12 @@ NormKept normalise(torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, boo
   const auto update = [&](torch::Tensor& running, const std::vector<double>& values) {
     running.mul_(1 - momentum).add_(as_tensor(values).to(running.scalar_type()), momentum);
   };
-  const torch::NoGradGuard no_grad;
-  norm.num_batches_tracked.add_(1);
-  update(norm.running_mean, moments.mean);
-  update(norm.running_var, unbiased);
+  if (!is_recomputing()) {
+    const torch::NoGradGuard no_grad;
+    norm.num_batches_tracked.add_(1);
+    update(norm.running_mean, moments.mean);
+    update(norm.running_var, unbiased);
+  }
   return {.x = x,
           .weight = norm.weight,
           .bias = norm.bias,

@@ -4,6 +4,8 @@
 #include <ATen/autocast_mode.h>
 #include <torch/autograd.h>
 
+#include <utility>
+
 namespace assay {
 
 namespace {
@@ -36,6 +38,8 @@ class NoKeptCopies {
   bool before_ = at::autocast::is_autocast_cache_enabled();
 };
 
+thread_local bool recomputing = false;
+
 // The surroundings of the first pass, brought back for the second: random generator and autocast.
 class Surroundings {
  public:
@@ -46,9 +50,11 @@ class Surroundings {
     struct Restore {
       const at::Tensor random = generator_state();
       const bool autocast = at::autocast::is_cpu_enabled();
+      const bool was_recomputing = std::exchange(recomputing, true);
       ~Restore() {
         set_generator_state(random);
         at::autocast::set_cpu_enabled(autocast);
+        recomputing = was_recomputing;
       }
     } restore;
     set_generator_state(random_);
@@ -108,6 +114,8 @@ class Recompute : public torch::autograd::Function<Recompute> {
 };
 
 }  // namespace
+
+bool is_recomputing() { return recomputing; }
 
 std::vector<torch::Tensor> recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs) {
   if (!torch::GradMode::is_enabled()) return part(inputs);

@@ -12,8 +12,10 @@ namespace assay {
 using RecomputedPart = std::function<std::vector<torch::Tensor>(const std::vector<torch::Tensor>&)>;
 
 // part(inputs), which must depend on nothing but its inputs, parameters and the random generator. Inputs may be
-// integers or need no gradient. What the part changes in passing, such as statistics of batch normalisation, changes
-// twice: use it for parts that change nothing. Without gradients (evaluation, export) it is a plain call.
+// integers or need no gradient. What the part changes in passing, such as statistics of batch normalisation, it must
+// change in the first pass only. Without gradients (evaluation, export) it is a plain call.
 std::vector<torch::Tensor> recompute(const RecomputedPart& part, const std::vector<torch::Tensor>& inputs);
+
+bool is_recomputing();  // the calling thread is in a second pass
 
 }  // namespace assay

@@ -1,9 +1,11 @@
 #include "nn/residual_norm.h"
 
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 #include <torch/nn/functional/normalization.h>
 
 #include "base/error.h"
+#include "nn/dropout.h"
 #include "nn/fused.h"
 #include "nn/residual_norm_kernels.h"
 
@@ -123,17 +125,19 @@ torch::Tensor layer_norm(const torch::Tensor& x, const LayerNormWeights& norm) {
     return torch::layer_norm(x, {norm.weight.size(0)}, norm.weight, norm.bias, norm.epsilon);
   }
   ASSAY_CHECK(x.size(-1) == norm.weight.numel(), "x and the normalisation do not fit");
+  RECORD_FUNCTION("assay::layer_norm", std::vector<c10::IValue>());
   return ResidualNormFunction::apply(x.contiguous(), c10::nullopt, c10::nullopt, norm.weight, norm.bias, norm.epsilon,
                                      DropoutKey{})[0];
 }
 
 ResidualNorm residual_norm(const torch::Tensor& x, const Addend& addend, const LayerNormWeights& norm) {
   if (!can_fuse({x, addend.delta, addend.bias, norm.weight, norm.bias})) {
-    const torch::Tensor sum = x + torch::dropout(addend.delta + addend.bias, addend.dropout, addend.dropout > 0);
+    const torch::Tensor sum = x + apply_dropout(addend.delta + addend.bias, addend.dropout, addend.dropout_stream);
     return {sum, layer_norm(sum, norm)};
   }
   ASSAY_CHECK(x.size(-1) == norm.weight.numel() && x.sizes() == addend.delta.sizes(),
               "x, delta and the normalisation do not fit");
+  RECORD_FUNCTION("assay::residual_norm", std::vector<c10::IValue>());
   const variable_list made =
       ResidualNormFunction::apply(x.contiguous(), c10::optional<torch::Tensor>(addend.delta.contiguous()),
                                   c10::optional<torch::Tensor>(addend.bias), norm.weight, norm.bias, norm.epsilon,

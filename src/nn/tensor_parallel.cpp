@@ -1,5 +1,6 @@
 #include "nn/tensor_parallel.h"
 
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <torch/autograd.h>
 
@@ -203,6 +204,7 @@ torch::Tensor TensorParallel::linear_cross_entropy(const torch::Tensor& x, const
   if (classes.numel() > 0) check_labels(classes, num_outputs);
   torch::Tensor logits = linear(rows, part.weight, WeightLayout::OutIn);
   if (part.bias.defined()) logits = logits + part.bias;
+  RECORD_FUNCTION("assay::split_cross_entropy", std::vector<c10::IValue>());
   return SplitCrossEntropy::apply(logits, classes.contiguous(), group_, part_range(num_outputs, rank(), size()).begin);
 }
 

@@ -108,8 +108,7 @@ NamedTensors MeshStrategy::whole_random(const torch::Tensor& own) {
   if (!is_writer()) return {};
   NamedTensors whole;
   for (int rank = 0; rank < all.size(); ++rank) whole.emplace_back(name_of_random(rank), states[rank].clone());
-  whole.emplace_back(kMeshOfRandom,
-                     torch::tensor({options_.data, options_.sharding, options_.pipeline, options_.tensor}));
+  whole.emplace_back(kMeshOfRandom, torch::tensor(mesh_shape()));
   return whole;
 }
 
@@ -163,7 +162,7 @@ std::optional<torch::Tensor> MeshStrategy::own_random(const TensorsByName& whole
   TensorsByName all;
   whole_->broadcast_each(random, [&](const std::string& name, const torch::Tensor& tensor) { all[name] = tensor; });
   const auto mesh = all.find(kMeshOfRandom);
-  const torch::Tensor now = torch::tensor({options_.data, options_.sharding, options_.pipeline, options_.tensor});
+  const torch::Tensor now = torch::tensor(mesh_shape());
   if (mesh != all.end() && torch::equal(mesh->second, now.to(mesh->second.scalar_type()))) {
     return all.at(name_of_random(mesh_.rank()));
   }

@@ -9,8 +9,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "device/allocator.h"
 #include "engine/adapter.h"
+#include "engine/checkpoint.h"
 #include "parallel/exchange.h"
 #include "parallel/pipeline_plan.h"
 #include "parallel/segment_costs.h"
@@ -19,6 +21,8 @@
 namespace assay {
 
 namespace {
+
+constexpr char kDivision[] = "(pipeline)";  // in the placement, among the names of tensors
 
 // The order of its own in the backward pass: `call` runs before any gradient behind it is computed.
 class BeforeBackward : public torch::autograd::Function<BeforeBackward> {
@@ -42,6 +46,35 @@ class BeforeBackward : public torch::autograd::Function<BeforeBackward> {
     return gradients;
   }
 };
+
+// What a division of segments has to fit.
+struct SegmentDivision {
+  std::vector<int64_t> mesh;
+  int64_t num_chunks = 0;
+  int64_t num_segments = 0;
+};
+
+// The edges in the newest checkpoint of a run, or else in the one that it starts from, if they fit; otherwise none.
+// Whether the checkpoint is whole is asked when it is loaded.
+Json saved_edges(const SegmentDivision& division, const fs::path& checkpoint_folder,
+                 const std::optional<fs::path>& start) {
+  std::vector<fs::path> checkpoints = list_checkpoints(checkpoint_folder);
+  if (checkpoints.empty() && start) checkpoints.push_back(*start);
+  const Json none = Json::array();
+  if (checkpoints.empty()) return none;
+  try {
+    const Json saved = read_json_file(checkpoints[0] / "meta.json").at("placement").at(kDivision);
+    const auto edges = saved.at("edges").get<std::vector<int64_t>>();
+    const bool fits = saved.at("mesh") == Json(division.mesh) &&
+                      static_cast<int64_t>(edges.size()) == division.num_chunks + 1 && edges.front() == 0 &&
+                      edges.back() == division.num_segments &&
+                      std::adjacent_find(edges.begin(), edges.end(), std::greater_equal<>()) == edges.end();
+    return fits ? saved.at("edges") : none;
+  } catch (const Json::exception&) {  // of another kind of run
+  } catch (const Error&) {            // damaged
+  }
+  return none;
+}
 
 std::string parent_of(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
 
@@ -89,6 +122,28 @@ std::vector<double> MeshStrategy::segment_costs(Module& module) const {
   if (mesh_.rank() == 0) costs = seconds_of_segments(module, 2);
   mesh_.all().broadcast(costs.data(), static_cast<int64_t>(costs.size()), DType::F64, 0);
   return costs;
+}
+
+std::vector<int64_t> MeshStrategy::mesh_shape() const {
+  return {options_.data, options_.sharding, options_.pipeline, options_.tensor, options_.virtual_stages};
+}
+
+// Measured times differ from start to start, and with them would the division, and with that the random numbers of
+// every segment: a run that continues keeps the division of its checkpoint.
+std::vector<int64_t> MeshStrategy::divide(Module& module, const EngineOptions& options) const {
+  const int64_t num_chunks = options_.pipeline * options_.virtual_stages;
+  if (options_.pipeline == 1) return {0, module.model().num_segments()};
+  if (options_.segments == "time") {
+    std::string text;
+    if (mesh_.rank() == 0) {
+      const SegmentDivision division{mesh_shape(), num_chunks, module.model().num_segments()};
+      text = saved_edges(division, services_.checkpoint_folder, options.ckpt_dir).dump();
+    }
+    broadcast_text(mesh_.all(), text);
+    const auto edges = Json::parse(text).get<std::vector<int64_t>>();
+    if (!edges.empty()) return edges;
+  }
+  return divide_segments(segment_costs(module), num_chunks);
 }
 
 std::vector<TensorRecord> MeshStrategy::take_stock(const Network& network) const {
@@ -283,8 +338,7 @@ ParameterSet MeshStrategy::trained_set() const {
 void MeshStrategy::prepare(Module& module, const EngineOptions& options) {
   refuse(module);
   network_ = &module.model();
-  edges_ = options_.pipeline > 1 ? divide_segments(segment_costs(module), options_.pipeline * options_.virtual_stages)
-                                 : std::vector<int64_t>{0, network_->num_segments()};
+  edges_ = divide(module, options);
   whole_ = std::make_unique<WholeTensors>(mesh_, options_.tensor, take_stock(*network_));
   if (options_.tensor > 1) network_->set_tensor_parallel(TensorParallel(mesh_.tensor(), options_.sequence));
   cut_weights(*network_);
@@ -376,16 +430,19 @@ void MeshStrategy::after_update() {
 
 double MeshStrategy::comm_seconds() const { return mesh_.seconds_waited() - waited_before_; }
 
+Json MeshStrategy::placement() const {
+  Json places = whole_->placement();
+  if (options_.pipeline > 1) places[kDivision] = {{"mesh", mesh_shape()}, {"edges", edges_}};
+  return places;
+}
+
 void MeshStrategy::compare_replicas() {
-  if (sharded_) {
-    if (shards_weights()) return;  // there is one copy of every weight
-    sharded_->fetch_weights();
-  }
+  if (sharded_ && !shards_weights()) sharded_->fetch_weights();
   std::vector<std::string> names;
   std::vector<int64_t> sums;
-  for (const auto& item : network_->named_parameters()) {
-    if (!whole_->is_here(*whole_->find(item.key()))) continue;
-    const torch::Tensor bytes = item.value().detach().contiguous();
+  const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
+    if (!whole_->is_here(*whole_->find(name))) return;
+    const torch::Tensor bytes = tensor.detach().contiguous();
     const auto* data = static_cast<const char*>(bytes.data_ptr());
     uint64_t sum = 0xCBF29CE484222325;  // Fowler-Noll-Vo, eight bytes at a time
     for (size_t at = 0; at < bytes.nbytes(); at += sizeof(uint64_t)) {
@@ -393,11 +450,15 @@ void MeshStrategy::compare_replicas() {
       std::memcpy(&word, data + at, std::min(sizeof word, bytes.nbytes() - at));
       sum = (sum ^ word) * 0x100000001B3;
     }
-    names.push_back(item.key());
+    names.push_back(name);
     sums.push_back(static_cast<int64_t>(sum));
+  };
+  if (!shards_weights()) {  // otherwise there is one copy of every weight
+    for (const auto& item : network_->named_parameters()) add(item.key(), item.value());
   }
+  for (const auto& item : network_->named_buffers()) add(item.key(), item.value());
   const auto compare = [&](Communicator& group, bool split_too) {
-    if (group.size() == 1) return;
+    if (group.size() == 1 || sums.empty()) return;
     std::vector<int64_t> all(sums.size() * static_cast<size_t>(group.size()));
     group.all_gather(sums.data(), all.data(), static_cast<int64_t>(sums.size()), DType::I64);
     for (size_t i = 0; i < names.size(); ++i) {

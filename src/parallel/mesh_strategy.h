@@ -2,6 +2,7 @@
 // other files of this folder do one by one.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 
@@ -20,6 +21,7 @@ class MeshStrategy final : public Strategy {
   struct Services {
     World& world;  // borrowed
     int64_t seed = 0;
+    std::filesystem::path checkpoint_folder = {};  // of the run, which may hold what it continues from
     std::function<void(const Json&)> on_replica_differs = [](const Json&) {};  // {step, parameter, rank}
   };
   MeshStrategy(const ParallelOptions& options, Services services);
@@ -53,7 +55,7 @@ class MeshStrategy final : public Strategy {
   NamedTensors whole_weights(const Module& module) override;
   NamedTensors whole_state(const NamedTensors& own) override;
   NamedTensors whole_random(const torch::Tensor& own) override;
-  Json placement() const override { return whole_->placement(); }
+  Json placement() const override;
   void broadcast(std::string& bytes) override;
   TensorsByName own_weights(TensorsByName whole) override;
   TensorsByName own_state(TensorsByName whole) override;
@@ -66,6 +68,8 @@ class MeshStrategy final : public Strategy {
   void refuse(const Module& module) const;
   std::vector<TensorRecord> take_stock(const Network& network) const;
   std::vector<double> segment_costs(Module& module) const;
+  std::vector<int64_t> divide(Module& module, const EngineOptions& options) const;
+  std::vector<int64_t> mesh_shape() const;
   void cut_weights(Network& network);
   void make_ties(Network& network);
   void make_sync(Module& module, const EngineOptions& options);

@@ -41,6 +41,8 @@ ParallelOptions read_parallel_options(const WorkerConfig& config, int world_size
   o.transport = transport_of(comm.get_choice("transport", {"auto", "shared_memory", "gloo"}, "auto"));
   o.time_limit_s = comm.get_double("time_limit_s", o.time_limit_s);
   if (!(o.time_limit_s > 0)) comm.fail("time_limit_s", "must be above 0");
+  o.join_limit_s = comm.get_double("join_limit_s", o.join_limit_s);
+  if (!(o.join_limit_s > 0)) comm.fail("join_limit_s", "must be above 0");
   o.interface = comm.get_string("interface", "");
   comm.finish();
   for (const char* key : {"mode", "geo_steps"}) servers.ignore(key);

@@ -24,6 +24,7 @@ struct ParallelOptions {
   bool check_replicas = false;
   Transport transport = Transport::Auto;
   double time_limit_s = 30;
+  double join_limit_s = 30;
   std::string interface;
   // For tests that a wrong strategy is noticed: "dp-no-sync", "sharded-no-gather", "pp-no-tie".
   std::string broken = {};

@@ -88,6 +88,9 @@ class ParameterServerStrategy::ServerOptimizer final : public Optimizer {
  public:
   explicit ServerOptimizer(ParameterServerStrategy& strategy) : strategy_(strategy) {}
   Outcome step(const Update& update) override {
+    if (!strategy_.gradients_finite_) {
+      throw NonFiniteError(fmt::format("a gradient is not finite at update {}", num_updates_ + 1));
+    }
     strategy_.push(update.learning_rate);
     ++num_updates_;
     return {};
@@ -231,6 +234,7 @@ void ParameterServerStrategy::start() {
   if (options_.mode != ps::Mode::Geo) return;
   std::vector<ps::Client::Rows> rows;
   for (DenseTable& dense : dense_) rows.push_back({dense.table, dense.pieces, dense.flat.data_ptr()});
+  num_reconnects_ = client_.num_reconnects();
   client_.pull(num_updates_, rows);
   take_changed();
   for (DenseTable& dense : dense_) dense.base = dense.flat.clone();
@@ -325,13 +329,29 @@ void ParameterServerStrategy::finish_gradients() {
   note_touched_rows();
 }
 
+bool ParameterServerStrategy::own_gradients_finite() const {
+  TensorList sent;
+  for (const DenseTable& dense : dense_) sent.insert(sent.end(), dense.tensors.begin(), dense.tensors.end());
+  for (const SparseTable& table : sparse_) sent.push_back(table.weight);
+  return std::all_of(sent.begin(), sent.end(), [](const torch::Tensor& weight) {
+    const torch::Tensor gradient = weight.grad();
+    if (!gradient.defined()) return true;
+    return (gradient.is_sparse() ? gradient._values() : gradient).isfinite().all().item<bool>();
+  });
+}
+
+// What servers update with is not seen by anyone else before: the trainers look at their gradients here, and with
+// `sync` all of them learn of it before the first one sends.
 StepAgreement ParameterServerStrategy::agree(const StepAgreement& own) {
+  gradients_finite_ = options_.mode == ps::Mode::Geo || own_gradients_finite();  // geo: the own optimizer looks
   if (options_.mode != ps::Mode::Sync) return {.loss = own.loss * num_replicas(), .stop = own.stop};
   const WaitTimer timer(waited_s_);
   StepAgreement all;
-  for (const std::string& bytes : client_.gather(bytes_of_number(own.loss) + (own.stop ? "s" : "g"))) {
+  const std::string flags = {own.stop ? 's' : 'g', gradients_finite_ ? 'f' : 'n'};
+  for (const std::string& bytes : client_.gather(bytes_of_number(own.loss) + flags)) {
     all.loss += number_of_bytes(bytes.substr(0, sizeof(double)));
-    all.stop = all.stop || bytes.back() == 's';
+    all.stop = all.stop || bytes.at(sizeof(double)) == 's';
+    gradients_finite_ = gradients_finite_ && bytes.back() == 'f';
   }
   return all;
 }
@@ -373,36 +393,56 @@ void ParameterServerStrategy::note_touched_rows() {
   }
 }
 
+// Rows that servers do not have get the values as of the last exchange, to which differences can be added. A server
+// that was started again may be without rows that it had, dense ones too, and is asked anew for all that changed.
+void ParameterServerStrategy::give_first_values() {
+  do {
+    const bool again = client_.num_reconnects() != num_reconnects_;
+    num_reconnects_ = client_.num_reconnects();
+    std::vector<ps::Client::Rows> firsts;
+    TensorList values;
+    std::vector<std::vector<int64_t>> unknown;
+    unknown.reserve(sparse_.size());
+    for (DenseTable& dense : dense_) {
+      if (!again) continue;
+      values.push_back(dense.base.clone());
+      firsts.push_back({dense.table, dense.pieces, values.back().data_ptr()});
+    }
+    for (SparseTable& table : sparse_) {
+      if (again) table.is_known.assign(table.is_known.size(), false);
+      std::vector<int64_t>& fresh = unknown.emplace_back();
+      for (const int64_t id : table.touched) {
+        if (!table.is_known[static_cast<size_t>(id)]) fresh.push_back(id);
+        table.is_known[static_cast<size_t>(id)] = true;
+      }
+      values.push_back(table.base.index_select(0, tensor_of(fresh)));
+      firsts.push_back({table.table, fresh, values.back().data_ptr()});
+    }
+    client_.pull(num_updates_, firsts);  // reaches every server, so that one that is new is noticed here
+  } while (client_.num_reconnects() != num_reconnects_);
+}
+
 // Tells the servers how the own weights changed, and takes over what all trainers did.
 void ParameterServerStrategy::exchange() {
   const torch::NoGradGuard no_grad;
   const WaitTimer timer(waited_s_);
-  std::vector<ps::Client::Rows> firsts, rows;
+  for (SparseTable& table : sparse_) table.touched = sorted_unique(std::move(table.touched));
+  give_first_values();
+  std::vector<ps::Client::Rows> rows;
   TensorList values;
-  std::vector<std::vector<int64_t>> ids, unknown;
-  ids.reserve(sparse_.size());
-  unknown.reserve(sparse_.size());
   for (DenseTable& dense : dense_) {
     collect(dense, dense.flat, /*gradients=*/false);
     values.push_back((dense.flat - dense.base) / num_replicas());
     rows.push_back({dense.table, dense.pieces, values.back().data_ptr()});
   }
-  for (SparseTable& table : sparse_) {
-    std::vector<int64_t>& own = ids.emplace_back(sorted_unique(std::exchange(table.touched, {})));
-    std::vector<int64_t>& fresh = unknown.emplace_back();
-    for (const int64_t id : own) {
-      if (!table.is_known[static_cast<size_t>(id)]) fresh.push_back(id);
-      table.is_known[static_cast<size_t>(id)] = true;
-    }
-    values.push_back(table.base.index_select(0, tensor_of(fresh)));
-    firsts.push_back({table.table, fresh, values.back().data_ptr()});
-    const torch::Tensor index = tensor_of(own);
+  for (const SparseTable& table : sparse_) {
+    const torch::Tensor index = tensor_of(table.touched);
     values.push_back((table.weight.detach().index_select(0, index) - table.base.index_select(0, index)) /
                      num_replicas());
-    rows.push_back({table.table, own, values.back().data_ptr()});
+    rows.push_back({table.table, table.touched, values.back().data_ptr()});
   }
-  client_.pull(num_updates_, firsts);  // gives rows that servers do not have their first value
   client_.add_deltas(num_updates_, rows);
+  for (SparseTable& table : sparse_) table.touched.clear();
   take_changed();
 }
 

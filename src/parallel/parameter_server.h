@@ -80,7 +80,7 @@ class ParameterServerStrategy final : public Strategy {
     torch::Tensor weight;
     uint32_t table = 0;
     torch::Tensor base = {};            // geo: the weights as of the last exchange
-    std::vector<bool> is_known = {};    // geo: which rows servers have
+    std::vector<bool> is_known = {};    // geo: which rows servers have, unless they were started again
     std::vector<int64_t> touched = {};  // geo: since the last exchange
   };
   struct DenseTable {
@@ -98,10 +98,12 @@ class ParameterServerStrategy final : public Strategy {
   void collect(DenseTable& dense, torch::Tensor flat, bool gradients) const;
   void spread(const DenseTable& dense) const;
   void pull_for(const std::vector<MicroBatch>& parts);
+  bool own_gradients_finite() const;
   void push(double learning_rate);
   void refresh();
   void take_changed();
   void exchange();
+  void give_first_values();
   void note_touched_rows();
   TensorsByName broadcast_each(TensorsByName whole);
 
@@ -113,6 +115,8 @@ class ParameterServerStrategy final : public Strategy {
   std::vector<DenseTable> dense_;
   bool started_ = false;
   int64_t num_updates_ = 0;         // of this trainer: the step that servers of a sync job are at
+  bool gradients_finite_ = true;    // in this step; with sync those of all trainers
+  int num_reconnects_ = 0;          // geo: with which servers know what is_known says
   double waited_s_ = 0;             // in this step
   std::vector<std::string> saved_;  // files of the servers' last checkpoint
 };

@@ -12,8 +12,10 @@ namespace assay {
 std::vector<int64_t> divide_segments(const std::vector<double>& costs, int64_t num_chunks) {
   const auto count = static_cast<int64_t>(costs.size());
   if (count < num_chunks) {
-    throw ConfigError(fmt::format("Distributed.pp_degree * virtual_pp_degree = {}: the model has {} segments to divide",
-                                  num_chunks, count));
+    throw ConfigError(
+        fmt::format("Distributed.pp_degree * virtual_pp_degree = {}: the model has {} segments to divide "
+                    "(Network::num_segments, run_segment)",
+                    num_chunks, count));
   }
   std::vector<double> sums(costs.size() + 1, 0);
   for (size_t i = 0; i < costs.size(); ++i) sums[i + 1] = sums[i] + costs[i];

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/error.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr double kPauseS = 0.1;
 // What an answer may take beyond the time that the server waits for others: the way, and the work.
-constexpr double kMarginS = 10;
+double margin_s(double limit_s) { return std::min(10.0, 0.3 * limit_s); }
 
 }  // namespace
 
@@ -78,7 +79,8 @@ std::string Channel::request(Request request, std::string_view payload, std::opt
         connect_until(back_until.value_or(after(options_.time_limit_s)));
         ++num_reconnects_;
       }
-      return exchange(request, payload, after(limit_s.value_or(options_.time_limit_s) + kMarginS));
+      const double wait_s = limit_s.value_or(options_.time_limit_s);
+      return exchange(request, payload, after(wait_s + margin_s(options_.time_limit_s)));
     } catch (const ConnectionLost& error) {
       reason = error.what();
     } catch (const TimeoutError& error) {

@@ -12,13 +12,16 @@ import unittest
 import parallel_data
 from support import ASSAY, SLOWER, CliTest, json_lines, processes_with
 
+import worker_support  # makes tests/peers importable
+import tensor_file
+
 SKIPPED = 77  # what tests/CMakeLists.txt has ctest show as a skip
 PORT = 29555
 TINY = ["Model.hidden_size=32", "Model.num_layers=4", "Model.num_attention_heads=4", "Model.ffn_hidden_size=64",
         "Model.max_position_embeddings=16", "Data.Train.dataset.max_seq_len=16", "Global.global_batch_size=8",
         "Global.local_batch_size=null", "Model.hidden_dropout_prob=0", "Model.attention_probs_dropout_prob=0",
         "Data.Eval=null", "Engine.logging_freq=1", "Engine.num_train_epochs=1000000", "Engine.precision=float64",
-        "Optimizer.epsilon=0.001", "Distributed.comm.time_limit_s=5"]
+        "Optimizer.epsilon=0.001"]
 
 
 def missing():
@@ -157,7 +160,12 @@ class OverHosts(CliTest):
         for step, loss in alone.items():
             self.assertLess(abs(together[step] - loss), 1e-10 * abs(loss), f"step {step}")
         first, second = (self.run_of(node) / "steps/1-train" for node in (0, 1))
-        self.assertTrue((first / "output/model.safetensors").exists())
+        ours, theirs = (tensor_file.load(str(step / "output/model.safetensors"))
+                        for step in (first, self.runs()[0] / "steps/1-train"))
+        self.assertEqual(ours.keys(), theirs.keys())
+        for name, tensor in theirs.items():
+            apart = (ours[name] - tensor).abs().max().item()
+            self.assertLessEqual(apart, 1e-10 * max(tensor.abs().max().item(), 1e-2), name)
         self.assertEqual(sorted(path.name for path in second.glob("rank*.log")), ["rank2.log", "rank3.log"])
         plan = json.loads((self.run_of(1) / "plan.json").read_text())["steps"][0]
         self.assertEqual((plan["nnodes"], plan["node_rank"], plan["outputs"]), (2, 1, []))
@@ -173,10 +181,11 @@ class OverHosts(CliTest):
         self.assertEqual(len(slow), 6)
         # 40,000 weights of 8 bytes or more go over a link of 1 MB/s in every step.
         self.assertGreater(min(slow.values()), 0.1)
-        self.assertGreater(sum(slow.values()), 2 * sum(fast.values()))
+        self.assertGreater(min(slow.values()), 2 * min(fast.values()))  # a busy machine has slow steps too, but not only such
 
     def test_a_cut_link_ends_every_rank_and_names_one_that_was_lost(self):
-        processes = self.start_on_hosts("--step", 1000000, "--set", "Distributed.max_restarts=0")
+        processes = self.start_on_hosts("--step", 1000000, "--set", "Distributed.max_restarts=0",
+                                        "--set", "Distributed.comm.time_limit_s=5")
         self.wait_for_step(3)
         self.hosts.cut()
         begin = time.monotonic()
@@ -192,12 +201,12 @@ class OverHosts(CliTest):
             self.assertTrue([rank for rank in others if re.search(rf"ranks? ([0-9, ]|and)*\b{rank}\b", said)], end["reason"])
 
     def test_a_rank_that_is_killed_on_one_host_restarts_both(self):
-        self.finish(self.start_on_hosts("--step", 60, "--set", "Engine.save_load.save_steps=10"))
+        self.finish(self.start_on_hosts("--step", 600, "--set", "Engine.save_load.save_steps=100"))
         whole = self.weights_hash()
         shutil.rmtree(self.folder / "runs0")
         shutil.rmtree(self.folder / "runs1")
-        processes = self.start_on_hosts("--step", 60, "--set", "Engine.save_load.save_steps=10")
-        self.wait_for_step(15)
+        processes = self.start_on_hosts("--step", 600, "--set", "Engine.save_load.save_steps=100")
+        self.wait_for_step(150)
         mark = f"ASSAY_TREE={self.run_of(1).name}/train/3\0"
         victims = [pid for pid in processes_with(mark)]
         os.kill(victims[0], signal.SIGKILL)

@@ -10,7 +10,7 @@ import unittest
 
 import parallel_data
 from support import ASSAY
-from worker_support import SOURCE, WORKER, WorkerTest
+from worker_support import BIN, SOURCE, WORKER, WorkerTest
 import tensor_file
 
 TINY = {"Model.hidden_size": 32, "Model.num_layers": 4, "Model.num_attention_heads": 4, "Model.ffn_hidden_size": 64,
@@ -18,7 +18,12 @@ TINY = {"Model.hidden_size": 32, "Model.num_layers": 4, "Model.num_attention_hea
         "Data.Train.dataset.max_seq_len": 16, "Data.Eval.dataset.max_seq_len": 16, "Engine.logging_freq": 1,
         "Engine.eval_freq": None, "Engine.num_train_epochs": 1000, "Optimizer.epsilon": 1e-3, "Optimizer.lr.decay_steps": 20,
         "Optimizer.lr.warmup_rate": None}
+SHORT = {"Engine.logging_freq": 1, "Engine.eval_freq": None, "Engine.num_train_epochs": 1000}
+TINY_OF = {"gpt": TINY, "deepfm": {"Model.hidden_sizes": [16, 16, 16], "Model.dropout": 0, **SHORT},
+           "resnet": {"Model.width": 8, "Model.blocks": [2, 1, 1], "Optimizer.epsilon": 1e-3, "Optimizer.lr.name": "constant",
+                      "Optimizer.lr.learning_rate": 1e-3, **SHORT}}
 BATCH = 8
+PLUGINS = pathlib.Path(os.environ.get("ASSAY_TEST_PLUGINS", os.path.join(BIN, "../test_plugins")))
 LAMB_AND_EMA = {"Optimizer.name": "LAMB", "Optimizer.lr.learning_rate": 0.01, "Optimizer.ema.decay": 0.7}
 
 
@@ -71,21 +76,19 @@ class MeshTest(WorkerTest):
             self.data[case] = parallel_data.prepare(case, assay, self.folder / case)
         return self.data[case]
 
-    def train(self, name, mesh, code=0, case="gpt", resume=False, **sets):
+    def train(self, name, mesh, code=0, case="gpt", resume=False, env={}, **sets):
         """Trains under a mesh; the folder of its output."""
         processes, keys, replicas = MESHES[mesh]
         folder = self.folder / name
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-        tiny = TINY if case == "gpt" else {"Model.hidden_sizes": [16, 16, 16], "Model.dropout": 0, "Engine.logging_freq": 1,
-                                           "Engine.eval_freq": None, "Engine.num_train_epochs": 1000}
-        values = {**tiny, "Engine.precision": "float64", "Global.local_batch_size": BATCH // replicas, **keys, **sets}
+        values = {**TINY_OF[case], "Engine.precision": "float64", "Global.local_batch_size": BATCH // replicas, **keys, **sets}
         words = [word for key, value in values.items() for word in ("--set", f"{key}={json.dumps(value)}")]
         made = subprocess.run([WORKER, "config", f"{case}:libtorch::1:{processes}:1", "--home", SOURCE, *self.data_of(case), *words],
                               check=True, capture_output=True, text=True)
         (folder / "config.json").write_text(made.stdout)
-        environment = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port()), "ASSAY_THREADS": "1"}
+        environment = {**env, "WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port()), "ASSAY_THREADS": "1"}
         ranks = [self.start("train", str(folder / "config.json"), str(folder / "output"),
                             env={**environment, "RANK": str(rank), "ASSAY_RECORDS": str(folder / f"records{rank}.jsonl")})
                  for rank in range(processes)]
@@ -93,6 +96,7 @@ class MeshTest(WorkerTest):
         for process, out, err in ends:
             self.assertEqual(process.returncode, code, f"{name}: {out[-1000:]}\n{err}")
         self.said = [err for _, _, err in ends]
+        self.printed = [out for _, out, _ in ends]
         return folder
 
     def assert_near(self, one, other, limit, file="output/model.safetensors"):
@@ -120,15 +124,23 @@ class Checkpoints(MeshTest):
             if begin:
                 own["Engine.save_load.ckpt_dir"] = str(begin)
             folder = self.train(f"link{i}", mesh, **own)
-            begin, = (folder / "output/checkpoints").glob(f"*_step_{steps}")
+            begin = max((folder / "output/checkpoints").glob(f"*_step_{steps}"))  # two where an epoch ends
         return folder, steps
 
     def test_from_any_mesh_to_any_other(self):
-        for meshes in (["one", "dp2", "tp2", "pp2", "sharded3", "sharded1xtp2", "one"],
+        for meshes in (["one", "dp2", "tp2", "pp2", "sharded3", "interleaved", "sharded1xtp2", "one"],
                        ["sharded2", "pp2-time", "sharded1", "sp2", "sharded3", "dp2"]):
             last, steps = self.chain(meshes)
             whole = self.train("whole", "one", **{"Engine.max_steps": steps})
             self.assert_near(last, whole, 1e-10)
+
+    def test_statistics_and_tables_from_any_mesh_to_any_other(self):
+        """resnet has buffers, and batches that must not be cut into micro-batches; deepfm has tables with sparse gradients."""
+        for case, meshes in ("resnet", ["one", "dp2", "sharded3", "tp2", "sharded1"]), ("deepfm", ["sharded2", "pp2", "tp2", "sharded3", "dp2"]):
+            with self.subTest(case):
+                sets = {"case": case, "Optimizer.lr.name": "constant"}  # a rate that does not depend on the number of steps
+                last, steps = self.chain(meshes, **sets)
+                self.assert_near(last, self.train("whole", "one", **sets, **{"Engine.max_steps": steps}), 1e-10)
 
     def test_averages_and_norms_from_any_mesh_to_any_other(self):
         for meshes in (["sharded3", "one", "sharded1xtp2", "sharded2"], ["one", "sharded1", "pp2", "sharded3xtp2"]):
@@ -146,7 +158,7 @@ class Checkpoints(MeshTest):
         """With dropout, whose random numbers differ from rank to rank."""
         dropout = {"Model.hidden_dropout_prob": 0.2, "Model.attention_probs_dropout_prob": 0.2, "Engine.save_load.save_steps": 3,
                    "Engine.precision": "float32", "Engine.max_steps": 6}
-        for mesh, more in (("dp2", {}), ("sp2", {}), ("pp2", {}), ("sharded3", {}), ("sharded1", LAMB_AND_EMA), ("sharded2xpp2", LAMB_AND_EMA),
+        for mesh, more in (("dp2", {}), ("sp2", {}), ("pp2", {}), ("pp2-time", {}), ("sharded3", {}), ("sharded1", LAMB_AND_EMA), ("sharded2xpp2", LAMB_AND_EMA),
                            ("sharded3", {**LAMB_AND_EMA, **BFLOAT16_O2}), ("sharded3xtp2", mixed("float16", "O2"))):
             with self.subTest(mesh, **more):
                 sets = {**dropout, **more}
@@ -158,6 +170,28 @@ class Checkpoints(MeshTest):
                 self.train("part", mesh, resume=True, **sets)
                 self.assertIn("RESUMED", (part / "records0.jsonl").read_text())
                 self.assert_near(part, whole, 0)
+
+    def test_a_division_by_measured_time_is_that_of_the_checkpoint(self):
+        """Time is another at every start; a run that continues keeps its stages, and with them its random numbers."""
+        sets = {"Engine.save_load.save_steps": 2, "Engine.max_steps": 4}
+        folder = self.train("timed", "pp2-time", **sets)
+        older, newer = ((folder / "output/checkpoints" / f"epoch_0_step_{step}/meta.json") for step in (2, 4))
+        meta = json.loads(older.read_text())
+        measured = meta["placement"]["(pipeline)"]["edges"]
+        self.assertEqual((measured[0], measured[2]), (0, 5))
+        other = [0, 4 if measured[1] != 4 else 1, 5]
+        meta["placement"]["(pipeline)"]["edges"] = other
+        older.write_text(json.dumps(meta))
+        shutil.rmtree(newer.parent)
+        self.train("timed", "pp2-time", resume=True, **sets)
+        self.assertIn("RESUMED", (folder / "records0.jsonl").read_text())
+        self.assertEqual(json.loads(newer.read_text())["placement"]["(pipeline)"]["edges"], other)
+        # That of another mesh is none of this one.
+        sets["Engine.save_load.ckpt_dir"] = str(older.parent)
+        meta["placement"]["(pipeline)"]["mesh"][4] = 2
+        older.write_text(json.dumps(meta))
+        folder = self.train("another", "pp2-time", **sets)
+        self.assertIn("RESUMED", (folder / "records0.jsonl").read_text())
 
     def test_pretrained_weights(self):
         given = str(self.train("given", "one", **{"Engine.max_steps": 2}) / "output/model.safetensors")
@@ -183,7 +217,27 @@ class Optimizers(MeshTest):
                 self.assert_near(part, whole, 1e-8, saved / "optimizer.safetensors")
 
 
+class MicroBatches(MeshTest):
+    def test_gradients_are_added_up_over_micro_batches(self):
+        whole = self.train("whole", "one", **{"Engine.max_steps": 4})
+        for mesh in "one", "dp2", "sharded1", "sharded2", "sharded3":
+            with self.subTest(mesh):
+                self.assert_near(self.train("part", mesh, **{"Engine.max_steps": 4, "Global.micro_batch_size": 2}), whole, 1e-10)
+
+
 class Precision(MeshTest):
+    def test_statistics_of_batches_are_shared_in_lower_precisions(self):
+        """Replicas normalise by the whole batch and have the same statistics, bit for bit."""
+        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"):
+            sets = {"case": "resnet", **mixed(dtype, level), "Engine.max_steps": 4, "Distributed.check_replicas": True}
+            whole = self.logged(self.train("whole", "one", **sets))
+            for mesh in "dp2", "sharded2", "sharded3":
+                with self.subTest(f"{dtype} {level} {mesh}"):
+                    part = self.train("part", mesh, **sets)
+                    self.assertNotIn("REPLICA_DIFFERS", (part / "records0.jsonl").read_text())
+                    for ours, theirs in zip(self.logged(part), whole, strict=True):
+                        self.assertAlmostEqual(ours, theirs, delta=2e-2 * theirs)
+
     def test_weights_of_a_lower_precision_do_not_depend_on_who_has_them(self):
         """Replicas sum the same gradients in the same order, whatever they keep: every bit is the same."""
         sets = {**BFLOAT16_O2, "Optimizer.grad_clip": None, "Engine.max_steps": 5}
@@ -200,6 +254,21 @@ class Precision(MeshTest):
                     sets = {**precision, "Model.hidden_dropout_prob": 0.2, "Engine.max_steps": 3}
                     kept = self.train("kept", mesh, **sets)
                     self.assert_near(self.train("again", mesh, **sets, **{"Model.use_recompute": True}), kept, 0)
+
+    def test_recompute_counts_a_batch_once(self):
+        """Batch normalisation has statistics, which a second pass leaves alone; deepfm has dropout."""
+        for case, meshes in ("resnet", ["one", "dp2", "tp2", "sharded3"]), ("deepfm", ["one", "pp2", "sharded3"]):
+            for mesh in meshes:
+                for precision in {"Engine.precision": "float32"}, mixed("bfloat16", "O1"):
+                    with self.subTest(f"{case} {mesh}", **precision):
+                        sets = {"case": case, **precision, "Engine.max_steps": 3}
+                        if case == "deepfm":
+                            sets["Model.dropout"] = 0.3
+                        kept = self.train("kept", mesh, **sets)
+                        again = self.train("again", mesh, **sets, **{"Model.use_recompute": True})
+                        # resnet's are the same bits. deepfm's embeddings have three uses, whose gradients autograd adds in
+                        # the order in which their nodes were made, and a recomputed layer is made at another time.
+                        self.assert_near(again, kept, 0 if case == "resnet" else 1e-6)
 
     def test_mixed_precision_under_strategies(self):
         """Each strategy has the losses that one process has in that precision, as far as it goes."""
@@ -235,6 +304,17 @@ class Precision(MeshTest):
 
 
 class Ends(MeshTest):
+    def test_the_transport_is_said_and_changes_nothing(self):
+        """Sums are taken in the order of ranks, whatever carries them."""
+        sets = {"Engine.max_steps": 3}
+        shared = self.train("shared", "dp2", **sets)
+        for said in self.printed:
+            self.assertIn("[processes] 2 processes on 1 host; shared memory\n", said)
+        gloo = self.train("gloo", "dp2", **sets, **{"Distributed.comm.transport": "gloo"})
+        for said in self.printed:
+            self.assertIn("[processes] 2 processes on 1 host; gloo over lo\n", said)
+        self.assert_near(gloo, shared, 0)
+
     def test_evaluations_measure_every_sample_once(self):
         """The area under a curve needs the scores of all samples; 400 of them do not divide by the batches."""
         sets = {"case": "deepfm", "Engine.max_steps": 3, "Data.Eval.loader.batch_size": 27}
@@ -253,6 +333,23 @@ class Ends(MeshTest):
                                                 "Engine.max_steps": 8, "Engine.precision": "float32"})
             for said in self.said:
                 self.assertRegex(said, "the loss is (-?nan|-?inf) at step")
+
+    def test_gradients_that_are_not_finite_stop_all_before_the_update(self):
+        """The last process's alone, while every loss is finite and nothing is clipped."""
+        for mesh in "dp2", "tp2", "pp2", "sharded2", "sharded3":
+            with self.subTest(mesh):
+                self.train("nan", mesh, code=12, env={"ASSAY_BROKEN": "nan_gradients"},
+                           **{"Global.plugin": str(PLUGINS / "broken.so"), "Optimizer.grad_clip": None, "Engine.max_steps": 2})
+                for said in self.said:
+                    self.assertRegex(said, r"step 1 \(epoch 0, batch 1\): the norm of the gradients is -?nan")
+
+    def test_a_vendors_optimizer_updates_parts_of_parameters(self):
+        for rule in "AdamW", "LAMB":
+            keys = {"Global.plugin": "reference", "Optimizer.name": rule, "Engine.max_steps": 3}
+            one = self.train("one", "one", **keys)
+            for mesh in "tp2", "pp2", "sharded2":
+                with self.subTest(f"{rule} {mesh}"):
+                    self.assert_near(self.train("several", mesh, **keys), one, 1e-9)
 
     def test_what_cannot_be_is_refused(self):
         for mesh, sets, text in (

@@ -25,7 +25,8 @@ def sets(settings):
 
 class ParallelTest(CliTest):
     def prepare(self, name):
-        return parallel_data.prepare(name, self.assay, self.folder / f"data-{name}")
+        folder = self.folder / f"data-{name}"
+        return parallel_data.settings(name, folder) if folder.exists() else parallel_data.prepare(name, self.assay, folder)
 
     def train_words(self, *more):
         if not hasattr(self, "data"):
@@ -66,6 +67,22 @@ class Ranks(ParallelTest):
             done = self.assay(*words, "--master_port", port, expect=4)
         self.assertIn(f"port {port} is in use", done.stderr)
         self.assertEqual(self.runs(), [], "nothing was started")
+
+    def test_an_interface_that_does_not_exist_is_tried_once(self):
+        done = self.assay(*self.train_words("--step", 2, "--nproc_per_node", 2, "--set", "Distributed.comm.interface=nosuch"), expect=13)
+        self.assertIn("network interface 'nosuch' does not exist; those with an address: ", done.stderr)
+        self.assertIn("lo 127.0.0.1", done.stderr)
+        run, = self.runs()
+        self.assertEqual(self.journal(run, "step_restarted"), [])
+
+    def test_a_rank_that_does_not_come_is_named_at_the_join_limit(self):
+        begin = time.monotonic()
+        done = self.assay(*self.train_words("--step", 2, "--nproc_per_node", 2, "--nnode", 2, "--node_rank", 0, "--master_addr",
+                                            "127.0.0.1", "--set", "Distributed.comm.join_limit_s=3"), expect=13)
+        self.assertIn("ranks 2 and 3 of 4 processes did not come within 3 s", done.stderr)
+        self.assertLess(time.monotonic() - begin, 30 * SLOWER)
+        run, = self.runs()
+        self.assertEqual(self.journal(run, "step_restarted"), [])
 
     def test_a_strategy_that_does_not_fit_is_refused_before_it_trains(self):
         done = self.assay(*self.train_words("--step", 2, "--nproc_per_node", 2, "--set", "Distributed.mp_degree=3"), expect=2)
@@ -130,7 +147,7 @@ class Restart(ParallelTest):
         run = self.wait_for_step(2, 25)
         process.kill()
         process.communicate()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30 * SLOWER
         while processes_with(f"ASSAY_TREE={run.name}/") and time.monotonic() < deadline:
             time.sleep(0.05)
         self.assertEqual(processes_with(f"ASSAY_TREE={run.name}/"), [])
@@ -168,10 +185,13 @@ class Verify(ParallelTest):
         for text in "tp2xpp2", "Against one process":
             self.assertIn(text, (run / "report.html").read_text())
 
-    def check_model(self, name, strategies, skipped=()):
-        _, _, cells = self.verify(name, "--precision", "float64", "--steps", 6, "--strategies", ",".join(strategies))
-        for strategy in strategies:
-            verdict = cells[strategy, "float64"]
+    def check_model(self, name, strategies=None, precision="float64", skipped=()):
+        """By these strategies, or by all."""
+        some = ["--strategies", ",".join(strategies)] if strategies else []
+        _, _, cells = self.verify(name, "--precision", precision, "--steps", 6, *some)
+        self.assertEqual(len(cells), len(strategies) if strategies else 17)
+        for (strategy, column), verdict in cells.items():
+            self.assertEqual(column, precision)
             self.assertEqual(verdict["outcome"], "Skipped" if strategy in skipped else "Pass", (strategy, verdict["reason"]))
 
     SOME = ["dp2", "sharded3x2", "tp2", "sp", "pp2", "interleaved", "tp2xpp2"]
@@ -183,22 +203,30 @@ class Verify(ParallelTest):
         self.check_model("glm", self.SOME)
 
     def test_bert(self):
-        self.check_model("bert", self.SOME)
+        self.check_model("bert")
 
     def test_resnet(self):
-        self.check_model("resnet", self.SOME, skipped=["sp"])
+        self.check_model("resnet", skipped=["sp"])
 
     def test_deepfm(self):
-        self.check_model("deepfm", self.SOME, skipped=["sp"])
+        self.check_model("deepfm", skipped=["sp"])
+
+    def test_float32(self):
+        for name in "bert", "resnet", "deepfm":
+            with self.subTest(name):
+                self.check_model(name, ["dp2", "sharded3x2", "tp2xpp2"], "float32")
 
     def test_a_strategy_that_is_wrong_is_caught_and_located(self):
-        done, run, cells = self.verify("gpt", "--steps", 4, "--strategies", "dp2", "--precision", "float64", expect=1,
-                                       ASSAY_BREAK_STRATEGY="dp-no-sync")
-        verdict = cells["dp2", "float64"]
-        self.assertEqual(verdict["outcome"], "Fail")
-        self.assertRegex(verdict["reason"], r"^first at step 1: \S+\[[0-9,]+\] is .* apart\), ranks? \d")
-        self.assertIn(verdict["reason"].split(" is ")[0], done.stdout.replace("\n  ", " "))
-        self.assertEqual(len(list(run.glob("steps/2-dp2-float64/output/checkpoints/*/model.safetensors"))), 4, "kept")
+        for strategy, broken in ("dp2", "dp-no-sync"), ("sharded1x2", "sharded-no-gather"), ("pp2", "pp-no-tie"):
+            with self.subTest(broken):
+                done, run, cells = self.verify("gpt", "--steps", 4, "--strategies", strategy, "--precision", "float64", expect=1,
+                                               ASSAY_BREAK_STRATEGY=broken)
+                verdict = cells[strategy, "float64"]
+                self.assertEqual(verdict["outcome"], "Fail")
+                self.assertRegex(verdict["reason"], r"^first at step \d: \S+\[[0-9,]+\] is .* apart\), ranks? \d")
+                self.assertIn(verdict["reason"].split(" is ")[0], done.stdout.replace("\n  ", " "))
+                kept = list(run.glob(f"steps/2-{strategy}-float64/output/checkpoints/*/model.safetensors"))
+                self.assertEqual(len(kept), 4, "kept")
 
     def test_plan_list_and_mistakes(self):
         listed = json.loads(self.assay("verify", "parallel", "--list", "--json").stdout)

@@ -13,7 +13,7 @@ import time
 import unittest
 
 import parallel_data
-from support import CliTest, json_lines, processes_with
+from support import SLOWER, CliTest, json_lines, processes_with
 from worker_support import WORKER, WorkerTest, case
 import tensor_file
 
@@ -72,19 +72,25 @@ class Job:
     def start_trainer(self, i):
         self.start_one(f"trainer{i}", "train", TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID=str(i))
 
+    def wait_for(self, what, happened):
+        deadline = time.monotonic() + 60 * SLOWER
+        while not happened() and self.processes["trainer0"].poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.test.assertTrue(happened(), what)
+
     def wait_for_checkpoint(self, name):
         path = os.path.join(self.output, "checkpoints", name)
-        for _ in range(600):
-            if os.path.exists(path) or self.processes["trainer0"].poll() is not None:
-                break
-            time.sleep(0.05)
-        self.test.assertTrue(os.path.exists(path), path)
+        self.wait_for(path, lambda: os.path.exists(path))
+
+    def wait_for_step(self, step):
+        """Until it is in the records, or a later one."""
+        self.wait_for(f"step {step}", lambda: max(self.test.losses(self.output), default=0) >= step)
 
     def end(self, role=""):
         """Exit code and outputs of every process of a role, by name."""
         ended = {}
         for name in [name for name in self.processes if name.startswith(role)]:
-            code = self.processes.pop(name).wait(timeout=120)
+            code = self.processes.pop(name).wait(timeout=120 * SLOWER)
             with open(self.logs[name]) as log:
                 ended[name] = (code, log.read())
         return ended
@@ -176,7 +182,7 @@ class ParameterServer(WorkerTest):
         killed = os.path.join(self.folder, "killed")
         job = Job(self, config, killed, 2, 2)
         job.wait_for_checkpoint("epoch_10_step_200")
-        time.sleep(0.05)  # some steps beyond it
+        job.wait_for_step(203)
         os.kill(job.processes["server1"].pid, signal.SIGKILL)
         self.end(job.processes.pop("server1"))
         job.start_server(1)  # trainers find it again, and learn that it is behind
@@ -274,7 +280,7 @@ class Launched(CliTest):
     def test_a_killed_server_is_started_again_and_the_end_is_the_same(self):
         self.assay(*self.train(), ASSAY_THREADS="1")
         process = self.start(*self.train(), ASSAY_THREADS="1")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * SLOWER
         killed = False
         while not killed and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -284,7 +290,7 @@ class Launched(CliTest):
                 if len(servers) == 2:
                     os.kill(servers[1], signal.SIGKILL)
                     killed = True
-        out, err = process.communicate(timeout=200)
+        out, err = process.communicate(timeout=200 * SLOWER)
         self.assertTrue(killed, err[-2000:])
         self.assertEqual(process.returncode, 0, out + err)
         first, second = self.runs()

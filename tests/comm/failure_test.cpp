@@ -11,7 +11,9 @@ using namespace assay::comm_test;
 
 namespace {
 
-constexpr double kLimit_s = 5;
+// Of a rank that was killed the others know at once, long before this limit; one that is stopped they miss within it.
+constexpr double kKilledLimit_s = 20, kStoppedLimit_s = 10;
+constexpr double kAtOnce_s = 10;  // on a busy machine
 
 // Ends with the exit code of a communication error and names this rank.
 void expect_names(const Job::End& end, int lost) {
@@ -31,16 +33,17 @@ size_t shared_files() {
 void lose_one(const std::vector<std::string>& scenario, const std::string& transport, int victim, int signal) {
   SCOPED_TRACE(scenario.back() + " over " + transport + ", rank " + std::to_string(victim));
   const size_t before = shared_files();
-  Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", "5"}});
+  const double limit_s = signal == SIGKILL ? kKilledLimit_s : kStoppedLimit_s;
+  Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", std::to_string(limit_s)}});
   job.start_all(scenario);
   job.await("looping");
   std::this_thread::sleep_for(std::chrono::milliseconds(20 + std::random_device()() % 80));
   job.kill(victim, signal);
   const Stopwatch watch;
   for (int rank = 0; rank < 3; ++rank) {
-    if (rank != victim) expect_names(job.end(rank, 3 * kLimit_s), victim);
+    if (rank != victim) expect_names(job.end(rank, 3 * limit_s), victim);
   }
-  EXPECT_LT(watch.seconds(), signal == SIGKILL ? 3 : kLimit_s);
+  EXPECT_LT(watch.seconds(), signal == SIGKILL ? kAtOnce_s : limit_s);
   if (signal != SIGKILL) job.kill(victim, SIGKILL);
   EXPECT_EQ(job.end(victim).status.signal, SIGKILL);
   EXPECT_EQ(shared_files(), before);
@@ -83,10 +86,10 @@ TEST(FailedRank, TellsItsReason) {
 
 TEST(Watchdog, SaysWhoDidNotComeAndWhereTheOthersAre) {
   for (const char* transport : {"shared_memory", "gloo"}) {
-    Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", "2"}});
+    Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", "5"}});
     job.start_all({"stuck"});
     for (const int rank : {0, 1}) {
-      const Job::End end = job.end(rank, 10);
+      const Job::End end = job.end(rank, 30);
       expect_names(end, 2);
       for (const char* part : {"all_reduce #2 of dp (gradients of step 12) took longer than ", "rank 2 did not come",
                                "rank 0 waits in all_reduce #2 of dp (gradients of step 12), 400000 bytes, for",
@@ -100,9 +103,9 @@ TEST(Watchdog, SaysWhoDidNotComeAndWhereTheOthersAre) {
 }
 
 TEST(Watchdog, NamesASenderThatDoesNotSend) {
-  Job job(2, {{"TIME_LIMIT", "2"}});
+  Job job(2, {{"TIME_LIMIT", "5"}});
   job.start_all({"stuck", "receive"});
-  const Job::End end = job.end(0, 10);
+  const Job::End end = job.end(0, 30);
   expect_names(end, 1);
   EXPECT_NE(end.output.find("receive from rank 1 with tag 5 of dp took longer than"), std::string::npos) << end.output;
   job.kill(1, SIGKILL);
@@ -112,14 +115,14 @@ TEST(Disagreement, OfSizesIsAnError) {
   Job job(2, {{"TRANSPORT", "shared_memory"}});
   job.start_all({"disagree"});
   for (const int rank : {0, 1}) {
-    const Job::End end = job.end(rank, 10);
+    const Job::End end = job.end(rank, 30);
     EXPECT_EQ(end.status.code, 13) << end.output;
     EXPECT_NE(end.output.find("disagree"), std::string::npos) << end.output;
   }
-  Job over_gloo(2, {{"TRANSPORT", "gloo"}, {"TIME_LIMIT", "2"}});
+  Job over_gloo(2, {{"TRANSPORT", "gloo"}, {"TIME_LIMIT", "5"}});
   over_gloo.start_all({"disagree"});
   for (const int rank : {0, 1}) {
-    const Job::End end = over_gloo.end(rank, 10);
+    const Job::End end = over_gloo.end(rank, 30);
     EXPECT_EQ(end.status.code, 13) << end.output;
     EXPECT_NE(end.output.find("rank 1 waits in all_reduce #1 of dp, 396 bytes"), std::string::npos) << end.output;
   }

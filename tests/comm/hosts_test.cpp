@@ -12,6 +12,8 @@ using namespace assay::comm_test;
 
 namespace {
 
+constexpr double kLimit_s = 10;
+
 bool does(const std::vector<std::string>& argv, std::string* problem = nullptr) {
   const CapturedOutput output = capture({.argv = argv}, 10);
   if (problem && !output.status.ok()) *problem = shell_line(argv) + ": " + output.err;
@@ -82,7 +84,8 @@ class Hosts : public testing::Test {
 
   // The first `on_first` ranks on the first host, the rest on the second.
   std::unique_ptr<Job> start(int world_size, int on_first, const std::vector<std::string>& arguments) {
-    auto job = std::make_unique<Job>(world_size, Environment{{"MASTER_ADDR", "10.99.0.1"}, {"TIME_LIMIT", "5"}});
+    auto job = std::make_unique<Job>(
+        world_size, Environment{{"MASTER_ADDR", "10.99.0.1"}, {"TIME_LIMIT", std::to_string(kLimit_s)}});
     for (int rank = 0; rank < world_size; ++rank) {
       job->start(rank, arguments, {}, (rank < on_first ? *first_ : *second_).enter());
     }
@@ -146,12 +149,12 @@ TEST_F(Hosts, ACutCableEndsEveryRankAndNamesOne) {
     ASSERT_TRUE(does(second_->command({"ip", "link", "set", "cable", "down"})));
     const Stopwatch watch;
     for (int rank = 0; rank < 4; ++rank) {
-      const Job::End end = job->end(rank, 20);
+      const Job::End end = job->end(rank, 3 * kLimit_s);
       EXPECT_EQ(end.status.code, 13) << end.status.text() << "\n" << end.output;
       const char* lost = rank < 2 ? "ranks 2 and 3 are lost" : "rank 0 is lost";
       EXPECT_NE(end.output.find(lost), std::string::npos) << "rank " << rank << ": " << end.output;
     }
-    EXPECT_LT(watch.seconds(), 5);
+    EXPECT_LT(watch.seconds(), kLimit_s);
     ASSERT_TRUE(does(second_->command({"ip", "link", "set", "cable", "up"})));
   }
 }

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <stdexcept>
+
 #include "base/error.h"
 #include "job.h"
 
@@ -15,17 +17,20 @@ using namespace assay::comm_test;
 
 namespace {
 
+// What is said at once is said before this, on a busy machine too; joining may take 20 s.
+constexpr double kLongBeforeTheLimit_s = 12;
+
 FileDescriptor connect_to(int port) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(port));
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return socket;
     ::usleep(10000);
   }
-  return FileDescriptor();
+  throw std::runtime_error("nobody listens at port " + std::to_string(port));
 }
 
 FileDescriptor listen_on(int port) {
@@ -110,18 +115,17 @@ TEST(World, ABusyPortIsNamedAtOnce) {
   const Stopwatch watch;
   job.start_all({"describe"});
   expect_error(job.end(0, 10), "port " + std::to_string(job.port()) + " of MASTER_ADDR 127.0.0.1 is in use");
-  EXPECT_LT(watch.seconds(), 2);
   expect_error(job.end(1, 15), "another MASTER_PORT?");
-  EXPECT_LT(watch.seconds(), 8);
+  EXPECT_LT(watch.seconds(), kLongBeforeTheLimit_s);
 }
 
 TEST(World, AMissingRankIsNamed) {
-  Job job(4, {{"JOIN_LIMIT", "1"}});
+  Job job(4, {{"JOIN_LIMIT", "4"}});
   job.start(0, {"describe"});
   job.start(2, {"describe"});
   const Stopwatch watch;
-  for (int process : {0, 1}) expect_error(job.end(process, 10), "ranks 1 and 3 of 4 processes did not come within 1 s");
-  EXPECT_LT(watch.seconds(), 4);
+  for (int process : {0, 1}) expect_error(job.end(process, 20), "ranks 1 and 3 of 4 processes did not come within 4 s");
+  EXPECT_LT(watch.seconds(), kLongBeforeTheLimit_s);
 }
 
 TEST(World, AMissingRankZeroIsNamed) {
@@ -135,7 +139,7 @@ TEST(World, ARankThatComesTwiceIsNamed) {
   for (const int rank : {0, 1, 1}) job.start(rank, {"describe"});
   const Stopwatch watch;
   for (int process : {0, 1, 2}) expect_error(job.end(process, 10), "rank 1 came twice: process");
-  EXPECT_LT(watch.seconds(), 4);
+  EXPECT_LT(watch.seconds(), kLongBeforeTheLimit_s);
 }
 
 TEST(World, ProcessesThatDisagreeAboutTheirNumber) {
@@ -161,7 +165,7 @@ TEST(World, AWrongInterfaceIsNamedWithThoseThereAre) {
     expect_error(end, "network interface 'nosuch7' does not exist; those with an address: ");
     EXPECT_NE(end.output.find("lo 127.0.0.1"), std::string::npos) << end.output;
   }
-  EXPECT_LT(watch.seconds(), 3);
+  EXPECT_LT(watch.seconds(), kLongBeforeTheLimit_s);
 }
 
 TEST(World, AnAddressOfAnotherHostIsNamed) {
@@ -190,10 +194,26 @@ TEST(World, StrangersAtThePortDoNotDisturb) {
   // The same while the job runs, and a process that thinks it belongs to it.
   const FileDescriptor late = connect_to(job.port());
   (void)!::write(late.get(), http.data(), http.size());
-  job.start(1, {"describe"});
+  job.start(1, {"describe"}, {{"JOIN_LIMIT", "2"}});
   expect_error(job.end(2, 10), "another job of 2 processes is running at port " + std::to_string(job.port()));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(job.output(0).find("error"), std::string::npos) << job.output(0);
   job.kill(1, SIGKILL);
   expect_error(job.end(0, 10), "rank 1 is lost");
+}
+
+// A job that starts again on several hosts: its new ranks may meet the rank 0 that is about to end.
+TEST(World, ARankWaitsUntilAnEarlierJobIsGone) {
+  Job job(2);
+  for (const int rank : {0, 1}) job.start(rank, {"loop", "small"});
+  job.await("looping");
+  job.start(1, {"describe"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  job.kill(1, SIGKILL);
+  expect_error(job.end(0, 10), "rank 1 is lost");  // and the port is free
+  job.start(0, {"describe"});
+  for (const int process : {2, 3}) {
+    const Job::End end = job.end(process, 20);
+    EXPECT_TRUE(end.status.ok()) << end.status.text() << "\n" << end.output;
+  }
 }

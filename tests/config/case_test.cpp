@@ -26,6 +26,34 @@ TEST(CaseFiles, EveryCaseResolves) {
   }
 }
 
+// Every folder of a native case holds the same: two sizes at least, a page of the same parts, results, and its model.
+TEST(CaseFiles, FoldersAreOfOneShape) {
+  const fs::path home = ASSAY_SOURCE_DIR;
+  int num_folders = 0;
+  for (const std::string& name : list_cases(home)) {
+    const std::string model = find_case(home, name)->model;
+    if (model != name || !resolve_case({.home = home, .key = CaseKey::parse(name)}).is_native()) continue;
+    ++num_folders;
+    const fs::path folder = home / "cases" / model;
+    for (const char* file : {"case.yaml", "full.yaml", "README.md", "results.json"}) {
+      EXPECT_TRUE(fs::exists(folder / file)) << folder / file;
+    }
+    const std::string readme = read_file(folder / "README.md");
+    size_t at = 0;
+    for (const std::string& part : {"# " + model + "\n", std::string("\n- **Data**: "), std::string("\n- **Target**: "),
+                                    std::string("\n- **Run**: `assay train "), std::string("\n## Results\n")}) {
+      const size_t found = readme.find(part, at);
+      EXPECT_NE(found, std::string::npos) << folder / "README.md"
+                                          << " has, in this order, " << part;
+      if (found != std::string::npos) at = found;
+    }
+    for (const char* file : {"model.h", "model.cpp"}) {
+      EXPECT_TRUE(fs::exists(home / "src/models" / model / file)) << model << "/" << file;
+    }
+  }
+  EXPECT_GE(num_folders, 8);
+}
+
 TEST(CaseFiles, EveryVendorFileIsClosed) {
   const fs::path home = ASSAY_SOURCE_DIR;
   const std::regex form("config_(.+)x([0-9]+)x([0-9]+)\\.yaml");

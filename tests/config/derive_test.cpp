@@ -84,6 +84,15 @@ TEST_F(Derive, ContradictionsNameBothPlaces) {
   EXPECT_THAT(refused(8, {"Distributed.mp_degree=3"}), HasSubstr("Distributed.mp_degree = 3"));
   EXPECT_THAT(refused(1, {"Distributed.pp_degree=2"}), HasSubstr("Distributed.pp_degree = 2"));
   EXPECT_THAT(refused(2, {"Global.local_batch_size=null", "Global.global_batch_size=33"}), HasSubstr("must divide"));
+  const std::vector<Setting> interleaved = {"Distributed.pp_degree=2", "Distributed.virtual_pp_degree=2"};
+  const auto with = [&](const char* micro) {
+    std::vector<Setting> all = interleaved;
+    all.emplace_back(micro);
+    return all;
+  };
+  EXPECT_THAT(refused(2, interleaved), HasSubstr("multiple of pp_degree"));
+  EXPECT_THAT(refused(2, with("Engine.accumulate_steps=1")), HasSubstr("Engine.accumulate_steps = 1 (--set"));
+  EXPECT_EQ(at(run(2, with("Engine.accumulate_steps=4")), "Global.micro_batch_size"), 8);
 }
 
 TEST_F(Derive, HugeValuesDoNotOverflow) {

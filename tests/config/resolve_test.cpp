@@ -383,6 +383,21 @@ TEST_F(Resolve, HostileCaseFilesAreErrorsNotCrashes) {
   }
 }
 
+// Fashion-MNIST's package installs what the cases read: found without being prepared, unless it was.
+TEST_F(Resolve, ADataSetThatAPackageInstalledIsFound) {
+  const fs::path installed = "/usr/share/datasets/fashion-mnist";
+  if (!fs::is_directory(installed)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  const TempFolder prepared("data");
+  const char* old = std::getenv("ASSAY_DATA");
+  const std::string before = old ? old : "";
+  ::setenv("ASSAY_DATA", prepared.path().c_str(), 1);
+  const std::string text = std::string(kTinyCase) + "data: {name: fashion-mnist}\n";
+  EXPECT_EQ(with_case(text).data.path, installed);
+  make_folder(prepared.path() / "fashion-mnist");
+  EXPECT_EQ(with_case(text).data.path, prepared.path() / "fashion-mnist");
+  old ? ::setenv("ASSAY_DATA", before.c_str(), 1) : ::unsetenv("ASSAY_DATA");
+}
+
 TEST_F(Resolve, ADataSetWithoutAFolderIsThePreparedOne) {
   const char* old = std::getenv("ASSAY_DATA");
   const std::string before = old ? old : "";

@@ -62,6 +62,50 @@ TEST(GradientSync, SumsAreThoseOfOneProcess) {
   });
 }
 
+// The sum of a bucket is under way before the backward pass has come to the layers in front of it.
+TEST(GradientSync, SumsBeginDuringTheBackwardPass) {
+  on_ranks(2, [&](World& world) {
+    const auto all = world.group({0, 1}, "dp"), one = world.group({world.rank()}, "mp");
+    const Net net;
+    ReplicatedGradients sync({.groups = {{{"second", net.second}}, {{"first", net.first}}}, .late = {}, .sparse = {}},
+                             groups_of(*all, *one, false), true);
+    sync.begin_step();
+    sync.arm();
+    const int64_t before = all->bytes_moved();
+    int64_t inside = -1;
+    const torch::Tensor early = inputs_of_rank(world.rank()).matmul(net.first.t());
+    early.register_hook([&](const torch::Tensor&) { inside = all->bytes_moved() - before; });
+    early.tanh().matmul(net.second).sum().backward();
+    sync.finish();
+    EXPECT_GE(inside, static_cast<int64_t>(net.second.nbytes()));
+    EXPECT_GE(all->bytes_moved() - before, inside + static_cast<int64_t>(net.first.nbytes()));
+  });
+}
+
+// Gradients of micro-batches are added up where they are: what goes between processes does not depend on their number.
+TEST(GradientSync, MicroBatchesBeforeTheLastMoveNothing) {
+  on_ranks(2, [&](World& world) {
+    const auto all = world.group({0, 1}, "dp"), one = world.group({world.rank()}, "mp");
+    std::vector<int64_t> moved;
+    for (const int num_parts : {1, 4}) {
+      const Net net;
+      ReplicatedGradients sync({.groups = {net.parameters()}, .late = {}, .sparse = {}}, groups_of(*all, *one, false),
+                               true);
+      const int64_t before = all->bytes_moved();
+      sync.begin_step();
+      for (int part = 0; part < num_parts; ++part) {
+        if (part + 1 == num_parts) sync.arm();
+        EXPECT_EQ(all->bytes_moved(), before);
+        net.loss(inputs_of_rank(world.rank()), true).backward();
+      }
+      sync.finish();
+      moved.push_back(all->bytes_moved() - before);
+    }
+    EXPECT_GT(moved[0], 0);
+    EXPECT_EQ(moved[0], moved[1]);
+  });
+}
+
 // A parameter that no process used keeps no gradient; without leave to do so it is an error that names it.
 TEST(GradientSync, UnusedParameters) {
   on_ranks(2, [&](World& world) {
@@ -228,6 +272,7 @@ TEST(ShardedParameters, LendTheAverageOfTheirPieces) {
         sync.store_weights();
       };
       for (int update = 1; update <= 2; ++update) {
+        sync.begin_step();  // waits for weights on their way: until then parts must not change
         for (const TrainedParameter& piece : sync.trained().parameters) torch::Tensor(piece.tensor).add_(1);
         average.update(update);
         sync.after_update();

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <cstring>
+#include <limits>
+#include <map>
 #include <thread>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "engine/fused_optimizer.h"
 #include "engine/options.h"
 #include "engine/tensor_file.h"
@@ -64,23 +68,46 @@ class DenseModule final : public Module {
 
 // One server in a thread, and a trainer of it.
 struct OneServer {
-  explicit OneServer(ps::Mode mode) : server(options_for(mode)), thread([this] { server.run(); }) {
+  explicit OneServer(ps::Mode mode, fs::path checkpoints = {}) : mode(mode), checkpoints(std::move(checkpoints)) {
+    start(0);
     strategy = std::make_unique<ParameterServerStrategy>(
         ServerJobOptions{.mode = mode, .geo_steps = 2, .time_limit_s = 10},
-        ps::ClientOptions{.servers = {{"127.0.0.1", server.port()}}, .mode = mode, .job = "test", .time_limit_s = 10},
+        ps::ClientOptions{.servers = {{"127.0.0.1", server->port()}}, .mode = mode, .job = "test", .time_limit_s = 10},
         /*seed=*/1);
   }
-  ~OneServer() {
-    server.stop("the test ends");
-    thread.join();
-  }
-  static ps::ServerOptions options_for(ps::Mode mode) {
-    ps::ServerOptions options{.endpoint = {"127.0.0.1", 0}, .shard = {}};
+  ~OneServer() { stop(); }
+  void start(int port) {
+    ps::ServerOptions options{.endpoint = {"127.0.0.1", port}, .shard = {}};
     options.shard.mode = mode;
     options.shard.job = "test";
-    return options;
+    options.shard.checkpoint_folder = checkpoints;
+    server = std::make_unique<ps::Server>(std::move(options));
+    thread = std::thread([this] { server->run(); });
   }
-  ps::Server server;
+  void stop() {
+    server->stop("the test ends");
+    thread.join();
+  }
+  void restart() {
+    const int port = server->port();
+    stop();
+    server.reset();  // leaves the port
+    start(port);
+  }
+  // The rows of a table that the server has, by id.
+  std::map<int64_t, std::vector<double>> rows(uint32_t table, size_t width) const {
+    const ps::ChangedRows all = server->shard().changed({.table = table, .since = 0, .max_rows = 100}, 1 << 20);
+    std::map<int64_t, std::vector<double>> rows;
+    for (size_t i = 0; i < all.ids.size(); ++i) {
+      std::vector<double>& row = rows[all.ids[i]];
+      row.resize(width);
+      std::memcpy(row.data(), all.values.data() + i * width * sizeof(double), width * sizeof(double));
+    }
+    return rows;
+  }
+  ps::Mode mode;
+  fs::path checkpoints;
+  std::unique_ptr<ps::Server> server;
   std::thread thread;
   std::unique_ptr<ParameterServerStrategy> strategy;
 };
@@ -99,18 +126,21 @@ Batch batch_of(const std::vector<int64_t>& rows) {
 const std::vector<std::vector<int64_t>> kBatches = {{1, 3, 3}, {0, 9}, {1, 9, 4}};
 
 // As the engine does: micro-batches, gradients, update.
-void train_by(Strategy& strategy, Module& module, Optimizer& optimizer) {
+void train_by(Strategy& strategy, Module& module, Optimizer& optimizer, size_t begin = 0, size_t end = kBatches.size(),
+              double gradient_factor = 1) {
   double forward_s = 0, backward_s = 0;
-  StepTools tools{.module = module,
-                  .autocast = [] { return std::unique_ptr<AutocastScope>(); },
-                  .backward = [](const torch::Tensor& loss, double share) { (loss * share).backward(); },
-                  .forward_s = forward_s,
-                  .backward_s = backward_s};
+  StepTools tools{
+      .module = module,
+      .autocast = [] { return std::unique_ptr<AutocastScope>(); },
+      .backward = [&](const torch::Tensor& loss, double share) { (loss * share * gradient_factor).backward(); },
+      .forward_s = forward_s,
+      .backward_s = backward_s};
   module.model().train();
-  for (size_t i = 0; i < kBatches.size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     strategy.begin_step(static_cast<int64_t>(i) + 1);
-    strategy.run_micro_batches({{batch_of(kBatches[i]), 1}}, tools);
+    const double loss = strategy.run_micro_batches({{batch_of(kBatches[i]), 1}}, tools);
     strategy.finish_gradients();
+    EXPECT_DOUBLE_EQ(strategy.agree({.loss = loss}).loss, loss);
     optimizer.step({.learning_rate = 0.1});
     strategy.after_update();
     optimizer.clear_grad();
@@ -162,9 +192,24 @@ TEST(ParameterServer, ServersUpdateAsTheFusedOptimizerDoes) {
     EXPECT_EQ(optimizer->num_updates(), 3);
     expect_equal(job.strategy->whole_weights(module), trained_alone());
     // Only rows that a batch read are on the server; weight is one piece.
-    const Json tables = job.server.shard().stats().at("tables");
+    const Json tables = job.server->shard().stats().at("tables");
     EXPECT_EQ(tables.at(0).at("rows"), 5);
     EXPECT_EQ(tables.at(1).at("rows"), 1);
+    job.strategy->leave();
+  }
+}
+
+TEST(ParameterServer, AGradientThatIsNotFiniteIsNotSent) {
+  for (const ps::Mode mode : {ps::Mode::Sync, ps::Mode::Async}) {
+    OneServer job(mode);
+    TableModule module;
+    job.strategy->prepare(module, adam_options());
+    const auto optimizer = job.strategy->create_optimizer(adam_options().optimizer);
+    EXPECT_THROW(
+        train_by(*job.strategy, module, *optimizer, 0, kBatches.size(), std::numeric_limits<double>::infinity()),
+        NonFiniteError);
+    EXPECT_EQ(optimizer->num_updates(), 0);
+    expect_equal(job.strategy->whole_weights(module), state_of(TableModule().model()));
     job.strategy->leave();
   }
 }
@@ -178,8 +223,51 @@ TEST(ParameterServer, GeoTrainsAsOneProcessWhenThereIsOneTrainer) {
   train_by(*job.strategy, module, optimizer);
   job.strategy->finish();
   expect_equal(job.strategy->whole_weights(module), trained_alone());
-  EXPECT_EQ(job.server.shard().stats().at("tables").at(0).at("rows"), 5);
+  EXPECT_EQ(job.server->shard().stats().at("tables").at(0).at("rows"), 5);
   job.strategy->leave();
+}
+
+// A server that comes back without what it had, or with what it had saved, takes every difference of the trainers: rows
+// that it has no more get the values that they had for the trainer.
+TEST(ParameterServer, GeoGoesOnWithARestartedServer) {
+  const NamedTensors wanted = trained_alone();
+  const torch::Tensor table = wanted[0].second, weight = wanted[1].second;
+  for (const bool saves : {false, true}) {
+    const TempFolder folder;
+    OneServer job(ps::Mode::Geo, saves ? folder.path() : fs::path());
+    TableModule module;
+    job.strategy->prepare(module, adam_options());
+    FusedOptimizer optimizer(module.trained_parameters(), adam_options().optimizer);
+    train_by(*job.strategy, module, optimizer, 0, 1);
+    const NamedTensors first = state_of(module.model());
+    const torch::Tensor weight_then = first[1].second.detach().clone();
+    if (saves) {
+      job.strategy->whole_weights(module);  // an exchange: rows 1 and 3
+      job.strategy->whole_state({});
+    }
+    train_by(*job.strategy, module, optimizer, 1, 2);  // rows 0 and 9, and another exchange
+    EXPECT_EQ(job.rows(0, 2).size(), 4u);
+    const torch::Tensor weight_before = state_of(module.model())[1].second.detach().clone();
+    job.restart();
+    train_by(*job.strategy, module, optimizer, 2, 3);  // rows 1, 4 and 9
+    job.strategy->finish();
+    EXPECT_EQ(job.server->shard().stats().at("num_unknown_rows"), 0);
+    const auto rows = job.rows(0, 2);
+    EXPECT_EQ(rows.size(), saves ? 4u : 3u);  // the saved one has row 3 too
+    for (const int64_t id : {1, 4, 9}) {
+      ASSERT_TRUE(rows.contains(id)) << id;
+      EXPECT_TRUE(torch::allclose(torch::tensor(rows.at(id), torch::kDouble), table[id], 1e-12, 1e-14)) << id;
+    }
+    // The saved server has lost the second step of the dense weight, and nothing else.
+    const torch::Tensor dense = saves ? weight_then + (weight - weight_before) : weight;
+    const auto pieces = job.rows(1, ps::kDensePiece);
+    ASSERT_EQ(pieces.size(), 1u);
+    EXPECT_TRUE(torch::allclose(torch::tensor(pieces.at(0), torch::kDouble).narrow(0, 0, 2), dense, 1e-12, 1e-14));
+    const NamedTensors all = job.strategy->whole_weights(module);
+    EXPECT_TRUE(torch::allclose(all[0].second, table, 1e-12, 1e-14));
+    EXPECT_TRUE(torch::allclose(all[1].second, dense, 1e-12, 1e-14));
+    job.strategy->leave();
+  }
 }
 
 TEST(ParameterServer, WhatItCannotDoIsRefused) {

@@ -105,5 +105,31 @@ TEST(BatchStatistics, AreThoseOfTheWholeBatch) {
   });
 }
 
+// What mixed precision gives to a normalisation shares its statistics too; they are those of the rounded values.
+TEST(BatchStatistics, AreSharedInLowerPrecisions) {
+  torch::manual_seed(5);
+  for (const auto type : {torch::kBFloat16, torch::kHalf}) {
+    const torch::Tensor x = (torch::randn({4, 8, 3, 3}) + torch::arange(4).view({4, 1, 1, 1})).to(type);
+    const torch::Tensor residual = torch::randn({4, 8, 3, 3}).to(type);
+    torch::nn::BatchNorm2d whole(8);
+    const torch::Tensor whole_y =
+        norm_act(*whole, x.to(torch::kFloat).contiguous(torch::MemoryFormat::ChannelsLast),
+                 {.residual = residual.to(torch::kFloat).contiguous(torch::MemoryFormat::ChannelsLast), .relu = true});
+    on_ranks(2, [&](World& world) {
+      const auto group = world.group({0, 1}, "replicas");
+      const SharedStatistics scope(*group);
+      torch::nn::BatchNorm2d norm(8);
+      const torch::Tensor own = leaf(x.narrow(0, 2 * world.rank(), 2));
+      const torch::Tensor y = norm_act(*norm, own, {.residual = residual.narrow(0, 2 * world.rank(), 2), .relu = true});
+      EXPECT_EQ(y.scalar_type(), type);
+      EXPECT_TRUE(y.to(torch::kFloat).allclose(whole_y.narrow(0, 2 * world.rank(), 2), 1e-2, 1e-2));
+      EXPECT_TRUE(norm->running_mean.allclose(whole->running_mean, 1e-5, 1e-6));
+      EXPECT_TRUE(norm->running_var.allclose(whole->running_var, 1e-5, 1e-6));
+      y.to(torch::kFloat).sum().backward();
+      EXPECT_EQ(own.grad().scalar_type(), type);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cmath>
 #include <future>
 
@@ -226,23 +227,70 @@ TEST(PsClient, ADeadTrainerIsNamedToTheOthers) {
   for (const int other : {0, 2}) {
     EXPECT_NE(failures[other].find("trainer 1 was lost"), std::string::npos) << failures[other];
   }
-  EXPECT_LT(watch.seconds(), 10);
+  EXPECT_LT(watch.seconds(), 15);
 }
 
 TEST(PsClient, ASlowTrainerIsNamedAtTheLimit) {
-  TestServers servers({.num_servers = 1, .num_trainers = 2, .time_limit_s = 0.5});
+  TestServers servers({.num_servers = 1, .num_trainers = 2, .time_limit_s = 3});
+  std::promise<void> named;
   const auto failures = run_trainers(2, [&](int trainer) {
     const auto client = servers.client(trainer);
     client->create_tables(job_tables());
     client->start(0);
-    if (trainer == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-      return;
-    }
+    if (trainer == 1) return (void)named.get_future().wait_for(std::chrono::seconds(60));
     client->push(0, 1, {});
-    client->pull(1, {});
+    try {
+      client->pull(1, {});
+    } catch (const CommunicationError&) {
+      named.set_value();
+      throw;
+    }
   });
-  EXPECT_NE(failures[0].find("waited 0.5 s for trainer 1"), std::string::npos) << failures[0];
+  EXPECT_NE(failures[0].find("waited 3 s for trainer 1"), std::string::npos) << failures[0];
+}
+
+// A server that is stopped still has its connections; who waits for an answer names it.
+TEST(PsClient, AStoppedServerIsNamed) {
+  const TempFolder folder;
+  const TestJob job{.num_servers = 2, .num_trainers = 2, .time_limit_s = 4, .folder = folder.path() / "checkpoints"};
+  std::vector<Endpoint> endpoints;
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int i = 0; i < 2; ++i) {
+    endpoints.push_back({"127.0.0.1", unused_port()});
+    processes.push_back(
+        std::make_unique<Process>(start_server_process(job, i, endpoints[i].port, folder.path() / "log")));
+  }
+  ClientOptions options = client_options(job, endpoints, 0);
+  options.connect_limit_s = 20;
+  std::atomic<int> num_ready = 0;
+  std::promise<void> stopped;
+  const std::shared_future<void> may_go_on = stopped.get_future().share();
+  auto trainers = std::async(std::launch::async, [&] {
+    return run_trainers(2, [&](int trainer) {
+      ClientOptions own = options;
+      own.trainer = trainer;
+      Client client(own);
+      train_steps(client, 0, 3);
+      ++num_ready;
+      may_go_on.wait();
+      const Stopwatch watch;
+      try {
+        client.pull(3, {});
+      } catch (const CommunicationError&) {
+        EXPECT_LT(watch.seconds(), 2 * job.time_limit_s);  // 1.3 of it, and a busy machine
+        throw;
+      }
+    });
+  });
+  const Stopwatch watch;
+  while (num_ready < 2 && watch.seconds() < 60) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(processes[1]->pid(), SIGSTOP);
+  stopped.set_value();
+  for (const std::string& failure : trainers.get()) {
+    EXPECT_NE(failure.find("parameter server 1 at"), std::string::npos) << failure;
+    EXPECT_NE(failure.find("does not answer"), std::string::npos) << failure;
+  }
+  for (const auto& process : processes) ::kill(process->pid(), SIGKILL);
 }
 
 TEST(PsClient, AFailingTrainerTellsWhy) {

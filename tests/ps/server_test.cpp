@@ -45,7 +45,7 @@ TEST(PsServer, EndsWhenAllTrainersHaveSaidGoodbye) {
 }
 
 TEST(PsServer, GivesUpWithoutTrainersAndNamesThem) {
-  TestServers servers({.num_trainers = 2, .idle_limit_s = 0.5});
+  TestServers servers({.num_trainers = 2, .idle_limit_s = 3});
   servers.client(1).reset();  // ends without a goodbye
   servers.wait();
   EXPECT_NE(servers.ended_with().find("trainer 0 has not come"), std::string::npos) << servers.ended_with();

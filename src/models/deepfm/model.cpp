@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "models/auc.h"
 #include "nn/linear.h"
+#include "nn/recompute.h"
 #include "nn/transformer_parts.h"
 
 namespace assay::deepfm {
@@ -18,7 +19,7 @@ namespace {
 
 class Net final : public Network {
  public:
-  explicit Net(const Options& o) : dropout_(o.dropout) {
+  explicit Net(const Options& o) : dropout_(o.dropout), recomputes_(o.use_recompute) {
     for (const int64_t size : o.fields) {
       offsets_.push_back(num_values_);
       num_values_ += size;
@@ -43,8 +44,12 @@ class Net final : public Network {
   TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override {
     if (index == 0) return embed(inputs);
     if (index > num_hidden()) return stream;
-    const torch::Tensor hidden = run_layer(static_cast<size_t>(index) - 1, stream.at(1)).relu();
-    return {stream.at(0), torch::dropout(hidden, dropout_, is_training())};
+    const auto run = [this, index](const TensorList& in) {
+      const torch::Tensor hidden = run_layer(static_cast<size_t>(index) - 1, in[0]).relu();
+      return TensorList{torch::dropout(hidden, dropout_, is_training())};
+    };
+    const TensorList layer = {stream.at(1)};
+    return {stream.at(0), (recomputes_ ? recompute(run, layer) : run(layer))[0]};
   }
   torch::Tensor output(const TensorList& stream) override {
     if (layers_.empty()) return stream.at(0);
@@ -116,6 +121,7 @@ class Net final : public Network {
   }
 
   double dropout_;
+  bool recomputes_;
   std::vector<int64_t> offsets_;  // of the fields' rows in the tables
   int64_t num_values_ = 0;        // rows of a table
   torch::Tensor bias_;
@@ -152,6 +158,7 @@ Options read_options(Reader& section) {
   if (!(o.dropout >= 0 && o.dropout < 1)) section.fail("dropout", "must be from 0 to below 1");
   o.initializer_range = section.get_double("initializer_range", o.initializer_range);
   if (!(o.initializer_range > 0)) section.fail("initializer_range", "must be above 0");
+  o.use_recompute = section.get_bool("use_recompute", o.use_recompute);
   section.finish();
   return o;
 }
@@ -214,7 +221,9 @@ ModelEntry entry() {
                       {"embedding_size", defaults.embedding_size, "numbers of an embedding"},
                       {"hidden_sizes", defaults.hidden_sizes, "layers of the network; []: a factorisation machine"},
                       {"dropout", defaults.dropout, "behind each hidden layer"},
-                      {"initializer_range", defaults.initializer_range, "standard deviation of new embeddings"}},
+                      {"initializer_range", defaults.initializer_range, "standard deviation of new embeddings"},
+                      {"use_recompute", defaults.use_recompute,
+                       "compute activations again in the backward pass instead of keeping them"}},
           .make = [](Reader& section) { return std::make_unique<DeepFm>(read_options(section)); }};
 }
 

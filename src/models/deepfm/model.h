@@ -18,6 +18,7 @@ struct Options {
   std::vector<int64_t> hidden_sizes = {400, 400, 400};  // of the network; empty: a factorisation machine alone
   double dropout = 0.5;                                 // behind each hidden layer
   double initializer_range = 0.05;                      // standard deviation of new embeddings
+  bool use_recompute = false;                           // hidden layers are computed again in the backward pass
 };
 
 class DeepFm final : public Module {

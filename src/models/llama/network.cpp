@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "nn/attention.h"
+#include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/linear_cross_entropy.h"
 #include "nn/recompute.h"
@@ -43,9 +44,8 @@ Transformer::Transformer(const Options& o)
   head_ = o.tie_word_embeddings ? tokens_ : weight("lm_head", o.vocab_size, width);
 }
 
-torch::Tensor Transformer::dropped(const torch::Tensor& x) const {
-  const double dropout = is_training() ? options_.hidden_dropout_prob : 0;
-  return dropout > 0 ? torch::dropout(x, dropout, /*train=*/true) : x;
+torch::Tensor Transformer::dropped(const torch::Tensor& x, uint64_t stream) const {
+  return apply_dropout(x, is_training() ? options_.hidden_dropout_prob : 0, stream);
 }
 
 TensorList Transformer::run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) {
@@ -62,7 +62,7 @@ TensorList Transformer::run_segment(int64_t index, const TensorList& stream, con
   const torch::Tensor embedded =
       tensor_parallel().embedding(tokens_, options_.vocab_size, tokens,
                                   /*sparse=*/is_training() && options_.tie_word_embeddings && can_be_sparse(tokens_));
-  return {tensor_parallel().split_sequence(dropped(embedded))};
+  return {tensor_parallel().split_sequence(dropped(embedded, /*stream=*/0))};
 }
 
 torch::Tensor Transformer::hidden(const TensorList& stream) const {
@@ -110,8 +110,10 @@ torch::Tensor Transformer::run_block(const Block& b, const torch::Tensor& x) con
   const torch::Tensor normed = rms_norm(x, b.attention_norm, options_.rms_norm_eps);
   const torch::Tensor seen =
       (options_.recomputes == Recomputes::Attention ? recompute(run, {normed}) : run({normed}))[0];
-  const torch::Tensor middle = x + dropped(tensor_parallel().leave(linear(seen, b.attention_out, kLayout)));
-  return middle + dropped(feed(b, middle));
+  // What is computed alike everywhere drops alike; parts of a sequence do not.
+  const uint64_t stream = tensor_parallel().splits_sequence() ? tensor_parallel().dropout_stream() : 0;
+  const torch::Tensor middle = x + dropped(tensor_parallel().leave(linear(seen, b.attention_out, kLayout)), stream);
+  return middle + dropped(feed(b, middle), stream);
 }
 
 KvCache Transformer::make_cache(int64_t batch) const {

@@ -57,7 +57,7 @@ class Transformer final : public NextTokenNetwork {
   std::string head_name() const;
   torch::Tensor run_block(const Block& block, const torch::Tensor& x) const;
   torch::Tensor attend(const Block& block, const torch::Tensor& normed) const;
-  torch::Tensor dropped(const torch::Tensor& x) const;
+  torch::Tensor dropped(const torch::Tensor& x, uint64_t stream) const;  // the hidden dropout of training
 
   Options options_;
   torch::Tensor tokens_, head_;  // [V, D] both; the same when they are tied

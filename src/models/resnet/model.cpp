@@ -7,6 +7,7 @@
 #include "models/resnet/splits.h"
 #include "models/resnet/standard.h"
 #include "nn/conv_norm.h"
+#include "nn/recompute.h"
 
 namespace assay::resnet {
 
@@ -37,7 +38,7 @@ TORCH_MODULE(Block);
 
 class Residual final : public Network {
  public:
-  explicit Residual(const Options& o) {
+  explicit Residual(const Options& o) : recomputes_(o.use_recompute) {
     stem_ = register_module("stem", ConvNorm(ConvNormImpl::Options{o.in_channels, o.width, 3, o.stem_stride}));
     int64_t in = o.width;
     int64_t out = o.width;
@@ -59,8 +60,11 @@ class Residual final : public Network {
   int64_t num_segments() const override { return 1 + static_cast<int64_t>(blocks_->size()); }
   TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override {
     if (index == 0) return {stem_->forward(inputs.at(0), {.residual = {}, .relu = true})};
-    const auto& block = *(blocks_->begin() + (index - 1));
-    return {block->as<BlockImpl>()->forward(stream.at(0), tensor_parallel())};
+    const std::shared_ptr<torch::nn::Module> block = *(blocks_->begin() + (index - 1));
+    const auto run = [this, block](const TensorList& in) {
+      return TensorList{block->as<BlockImpl>()->forward(in[0], tensor_parallel())};
+    };
+    return recomputes_ ? recompute(run, stream) : run(stream);
   }
   torch::Tensor output(const TensorList& stream) override { return head_->forward(stream.at(0).mean({2, 3})); }
 
@@ -85,6 +89,7 @@ class Residual final : public Network {
   ConvNorm stem_{nullptr};
   torch::nn::ModuleList blocks_;
   torch::nn::Linear head_{nullptr};
+  bool recomputes_;
 };
 
 int64_t in_range(Reader& section, const std::string& key, int64_t fallback, int64_t max) {
@@ -105,6 +110,7 @@ Options read_options(Reader& section) {
     if (count < 1 || count > 1000) section.fail("blocks", "must have at least one block a stage");
   }
   o.stem_stride = in_range(section, "stem_stride", o.stem_stride, 4);
+  o.use_recompute = section.get_bool("use_recompute", o.use_recompute);
   section.finish();
   return o;
 }
@@ -152,14 +158,16 @@ ModelEntry entry() {
       .name = "resnet",
       .summary = "residual networks: a small one for 28x28 images, and the published ones (He et al. 2015)",
       .options = {{"depth", nullptr,
-                   "18, 34, 50, 101 or 152: the published network, which has num_classes (1000) and image_size (224) "
-                   "for further options; null: the small one"},
+                   "18, 34, 50, 101 or 152: the published network, which has num_classes (1000), image_size (224) and "
+                   "use_recompute for further options; null: the small one"},
                   {"in_channels", defaults.in_channels, "channels of an image"},
                   {"num_classes", defaults.num_classes, "outputs"},
                   {"image_size", defaults.image_size, "height and width that the export declares"},
                   {"width", defaults.width, "channels of the first stage; each further stage doubles them"},
                   {"blocks", defaults.blocks, "residual blocks of each stage"},
-                  {"stem_stride", defaults.stem_stride, "stride of the first convolution"}},
+                  {"stem_stride", defaults.stem_stride, "stride of the first convolution"},
+                  {"use_recompute", defaults.use_recompute,
+                   "compute activations again in the backward pass instead of keeping them"}},
       .make = [](Reader& section) -> std::unique_ptr<Module> {
         if (section.has("depth")) return std::make_unique<StandardResNet>(read_standard_options(section));
         return std::make_unique<ResNet>(read_options(section));

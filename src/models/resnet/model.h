@@ -16,6 +16,7 @@ struct Options {
   int64_t width = 16;                    // channels of the first stage; multiples of 16 are fastest
   std::vector<int64_t> blocks{1, 1, 1};  // residual blocks of each stage
   int64_t stem_stride = 2;               // 2 quarters the work of everything behind the stem
+  bool use_recompute = false;            // blocks are computed again in the backward pass
 };
 
 class ResNet final : public Classifier {

@@ -16,6 +16,7 @@
 #include "models/resnet/splits.h"
 #include "nn/conv.h"
 #include "nn/norm_act.h"
+#include "nn/recompute.h"
 
 namespace assay::resnet {
 
@@ -97,7 +98,7 @@ TORCH_MODULE(StandardBlock);
 
 class StandardNetwork final : public Network {
  public:
-  explicit StandardNetwork(const StandardOptions& options) {
+  explicit StandardNetwork(const StandardOptions& options) : recomputes_(options.use_recompute) {
     const Architecture& plan = architecture(options.depth);
     conv1_ = register_module("conv1", convolution(3, 64, 7, 2));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
@@ -124,7 +125,12 @@ class StandardNetwork final : public Network {
   // The stem, then one a block.
   int64_t num_segments() const override { return 1 + static_cast<int64_t>(blocks_.size()); }
   TensorList run_segment(int64_t index, const TensorList& stream, const TensorList& inputs) override {
-    if (index > 0) return {blocks_[static_cast<size_t>(index) - 1]->forward(stream.at(0), tensor_parallel())};
+    if (index > 0) {
+      auto run = [this, block = blocks_[static_cast<size_t>(index) - 1]](const TensorList& in) mutable {
+        return TensorList{block->forward(in[0], tensor_parallel())};
+      };
+      return recomputes_ ? recompute(run, stream) : run(stream);
+    }
     const torch::Tensor x = norm_act(*bn1_, conv1_->forward(inputs.at(0)), {.residual = {}, .relu = true});
     return {torch::nn::functional::max_pool2d(x, torch::nn::functional::MaxPool2dFuncOptions(3).stride(2).padding(1))};
   }
@@ -152,6 +158,7 @@ class StandardNetwork final : public Network {
   std::vector<StandardBlock> blocks_;
   std::vector<std::string> paths_;  // of the blocks' parameters
   torch::nn::Linear fc_{nullptr};
+  bool recomputes_;
 };
 
 // Of one image, in the order of the network.
@@ -197,6 +204,7 @@ StandardOptions read_standard_options(Reader& section) {
   if (!published) section.fail("depth", "must be one of 18, 34, 50, 101, 152");
   o.num_classes = in_range("num_classes", o.num_classes, 1, 1'000'000);
   o.image_size = in_range("image_size", o.image_size, 32, 4096);
+  o.use_recompute = section.get_bool("use_recompute", o.use_recompute);
   section.finish();
   return o;
 }

@@ -14,9 +14,10 @@ struct StandardOptions {
   int64_t depth = 50;  // 18, 34, 50, 101, 152
   int64_t num_classes = 1000;
   int64_t image_size = 224;
+  bool use_recompute = false;  // blocks are computed again in the backward pass
 };
 
-// Reads and checks depth, num_classes and image_size of the section Model.
+// Reads and checks the section Model.
 StandardOptions read_standard_options(Reader& section);
 
 class StandardResNet final : public Classifier {

@@ -68,6 +68,7 @@ const std::vector<ParallelModel>& models() {
        .no_dropout = kTransformerDropout,
        .tiny = tiny_transformer({"Model.max_position_embeddings=16", "Data.Train.dataset.max_seq_len=16"})},
       {.name = "resnet",
+       .recomputes = true,
        .whole_batch_matters = true,  // batch norm
        // A gradient jumps where the input of a ReLU is within rounding of 0. In float32 that happens about once in a
        // million activations, and there are 80,000 in a step. Such a jump is one activation among thousands, a strategy
@@ -75,6 +76,7 @@ const std::vector<ParallelModel>& models() {
        .tiny = {"Model.width=8", "Model.blocks=[2, 1, 1]", "Global.local_batch_size=8", "Optimizer.epsilon=0.1",
                 "Optimizer.lr.name=constant", "Optimizer.lr.learning_rate=0.000001"}},
       {.name = "deepfm",
+       .recomputes = true,
        .no_dropout = {"Model.dropout=0"},
        .tiny = {"Model.embedding_size=4", "Model.hidden_sizes=[16, 16, 16]", "Global.local_batch_size=8"}},
       {.name = "simplenet", .tiny = {"Global.local_batch_size=8"}},
@@ -132,7 +134,8 @@ ParallelModel parallel_model(const std::string& name) {
 std::string not_applicable(const ParallelStrategy& strategy, const ParallelModel& model) {
   if (model.transformer) return "";
   if (strategy.sequence_parallel) return fmt::format("{} has no sequences", model.name);
-  if (strategy.recompute) return fmt::format("{} has no blocks that can be computed again", model.name);
+  if (strategy.recompute && !model.recomputes)
+    return fmt::format("{} has no blocks that can be computed again", model.name);
   return "";
 }
 

@@ -39,6 +39,7 @@ std::vector<Setting> settings_of(const ParallelStrategy& strategy, int64_t globa
 struct ParallelModel {
   std::string name;
   bool transformer = false;
+  bool recomputes = false;  // it is none, but has blocks that can be computed again
   // Statistics of a batch (batch norm), or a loss that is a mean over something else than samples, make a batch in
   // parts another batch: such a model is compared with one process that divides its batches likewise.
   bool whole_batch_matters = false;

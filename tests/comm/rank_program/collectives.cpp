@@ -84,11 +84,39 @@ void compare(const std::string& what, const std::vector<std::byte>& is, const st
   }
 }
 
-void check_one(Communicator& group, int64_t count, const TypeCase& type, ReduceOp op) {
+// The collectives of a group: those that wait, or those with a future.
+struct Calls {
+  Communicator& group;
+  bool with_futures;
+
+  int size() const { return group.size(); }
+  int rank() const { return group.rank(); }
+  std::string name() const { return with_futures ? " with a future" : ""; }
+  void all_reduce(void* data, int64_t count, DType type, ReduceOp op) const {
+    with_futures ? group.start_all_reduce(data, count, type, op).wait() : group.all_reduce(data, count, type, op);
+  }
+  void reduce_scatter(const void* input, void* output, int64_t count, DType type, ReduceOp op) const {
+    with_futures ? group.start_reduce_scatter(input, output, count, type, op).wait()
+                 : group.reduce_scatter(input, output, count, type, op);
+  }
+  void all_gather(const void* input, void* output, int64_t count, DType type) const {
+    with_futures ? group.start_all_gather(input, output, count, type).wait()
+                 : group.all_gather(input, output, count, type);
+  }
+  void broadcast(void* data, int64_t count, DType type, int root) const {
+    with_futures ? group.start_broadcast(data, count, type, root).wait() : group.broadcast(data, count, type, root);
+  }
+  void all_to_all(const void* input, void* output, int64_t count, DType type) const {
+    with_futures ? group.start_all_to_all(input, output, count, type).wait()
+                 : group.all_to_all(input, output, count, type);
+  }
+};
+
+void check_one(const Calls& group, int64_t count, const TypeCase& type, ReduceOp op) {
   const int size = group.size();
   const int rank = group.rank();
   const std::string what =
-      fmt::format("{} x {} op {} rank {} of {}", count, type.name, static_cast<int>(op), rank, size);
+      fmt::format("{} x {} op {} rank {} of {}{}", count, type.name, static_cast<int>(op), rank, size, group.name());
   std::vector<std::byte> data = numbers(rank, 0, count, type.type);
   group.all_reduce(data.data(), count, type.type, op);
   compare("all_reduce " + what, data, reduced(size, 0, count, type.type, op));
@@ -103,10 +131,10 @@ void check_one(Communicator& group, int64_t count, const TypeCase& type, ReduceO
           reduced(size, rank * count, count, type.type, op));
 }
 
-void check_moves(Communicator& group, int64_t count, const TypeCase& type) {
+void check_moves(const Calls& group, int64_t count, const TypeCase& type) {
   const int size = group.size();
   const int rank = group.rank();
-  const std::string what = fmt::format("{} x {} rank {} of {}", count, type.name, rank, size);
+  const std::string what = fmt::format("{} x {} rank {} of {}{}", count, type.name, rank, size, group.name());
   const std::vector<std::byte> mine = numbers(rank, 0, count, type.type);
   std::vector<std::byte> all(mine.size() * static_cast<size_t>(size));
   std::vector<std::byte> should;
@@ -148,12 +176,16 @@ void check_collectives(World& world, const Arguments& arguments) {
       // Of the largest only what differs in the way it goes: its size, and half the width.
       const bool large = count > 100000;
       if (large && type.type != DType::F32 && type.type != DType::BF16) continue;
-      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max}) {
-        if (!large || op == ReduceOp::Sum) check_one(*group, count, type, op);
+      for (const bool with_futures : {false, true}) {
+        const Calls calls{*group, with_futures};
+        for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max}) {
+          if (!large || op == ReduceOp::Sum) check_one(calls, count, type, op);
+        }
+        check_moves(calls, count, type);
       }
-      check_moves(*group, count, type);
     }
   }
+  group->start_barrier().wait();
   group->barrier();
   if (group->bytes_moved() <= 0 || group->seconds_waited() <= 0) complain("nothing was counted");
 }

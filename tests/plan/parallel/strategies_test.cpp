@@ -57,14 +57,16 @@ TEST(Strategies, AMistypedNameIsHelped) {
   }
 }
 
-TEST(Strategies, OnlyTransformersHaveSequencesAndBlocksToRecompute) {
+TEST(Strategies, OnlyTransformersHaveSequencesAndModelsOfBlocksRecompute) {
   for (const char* name : {"gpt", "llama", "glm", "bert"}) {
     for (const ParallelStrategy& strategy : strategies()) {
       EXPECT_EQ(not_applicable(strategy, parallel_model(name)), "") << name << " " << strategy.name;
     }
   }
   EXPECT_EQ(not_applicable(strategy_named("sp"), parallel_model("resnet")), "resnet has no sequences");
-  EXPECT_NE(not_applicable(strategy_named("recompute"), parallel_model("deepfm")), "");
+  EXPECT_NE(not_applicable(strategy_named("recompute"), parallel_model("simplenet")), "");
+  EXPECT_EQ(not_applicable(strategy_named("recompute"), parallel_model("resnet")), "");
+  EXPECT_EQ(not_applicable(strategy_named("recompute"), parallel_model("deepfm")), "");
   EXPECT_EQ(not_applicable(strategy_named("pp4"), parallel_model("deepfm")), "");
   EXPECT_TRUE(parallel_model("other").tiny.empty());
 }
