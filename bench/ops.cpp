@@ -1,5 +1,6 @@
-// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2, BERT base
-// and ResNet-50, and of the matrix products beside libtorch's. The best of several alternating runs.
+// Forward and backward of each fused operator beside the same from libtorch's operators, on sizes of GPT-2, BERT base,
+// GLM and ResNet-50, of the matrix products beside libtorch's, and an update of AdamW beside libtorch's. The best of
+// several alternating runs.
 //   ops [TEXT]   only the rows whose name has this text
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -10,10 +11,14 @@
 
 #include "base/time.h"
 #include "device/allocator.h"
+#include "device/blas_kernels.h"
 #include "device/threads.h"
+#include "engine/fused_optimizer.h"
 #include "nn/attention.h"
 #include "nn/bias_gelu.h"
 #include "nn/conv.h"
+#include "nn/conv_transpose.h"
+#include "nn/head_rotation.h"
 #include "nn/linear.h"
 #include "nn/linear_cross_entropy.h"
 #include "nn/norm_act.h"
@@ -33,20 +38,26 @@ double once(const Operator& f, const std::vector<torch::Tensor>& inputs, const t
 
 std::string g_wanted;  // text that a row's name must have
 
+// Milliseconds of one run each.
+void compare(const std::string& name, const std::function<double()>& fused, const std::function<double()>& plain) {
+  double ours = std::numeric_limits<double>::max(), theirs = ours;
+  const Stopwatch watch;
+  for (int i = 0; i < 3 || (i < 20 && watch.seconds() < 2); ++i) {
+    ours = std::min(ours, fused());
+    theirs = std::min(theirs, plain());
+  }
+  fmt::print("{:<58}{:>10.2f}{:>13.2f}{:>8.2f}\n", name, ours, theirs, theirs / ours);
+  std::fflush(stdout);
+}
+
 void row(const std::string& name, const std::vector<torch::Tensor>& values, const Operator& fused,
          const Operator& plain) {
   if (name.find(g_wanted) == std::string::npos) return;
   std::vector<torch::Tensor> inputs;
   for (const torch::Tensor& value : values) inputs.push_back(value.detach().requires_grad_(true));
   const torch::Tensor gradient = torch::rand_like(plain(inputs).detach());
-  double ours = std::numeric_limits<double>::max(), theirs = ours;
-  const Stopwatch watch;
-  for (int i = 0; i < 3 || (i < 20 && watch.seconds() < 2); ++i) {
-    ours = std::min(ours, once(fused, inputs, gradient));
-    theirs = std::min(theirs, once(plain, inputs, gradient));
-  }
-  fmt::print("{:<58}{:>10.2f}{:>13.2f}{:>8.2f}\n", name, ours, theirs, theirs / ours);
-  std::fflush(stdout);
+  compare(
+      name, [&] { return once(fused, inputs, gradient); }, [&] { return once(plain, inputs, gradient); });
 }
 
 void attention_rows() {
@@ -65,6 +76,25 @@ void attention_rows() {
         [&](const auto& in) { return attention(in[0], in[1], padded); },
         [&](const auto& in) { return plain_attention(in[0], in[1], padded); });
   }
+  const AttentionOptions prefixed{
+      .num_heads = 12, .causal = true, .key_mask = {}, .prefix = torch::full({2}, 384, torch::kLong)};
+  row(
+      "attention, prefix of 384, 2 x 512", {torch::randn({2, 512, 2304}), torch::randn({2304})},
+      [&](const auto& in) { return attention(in[0], in[1], prefixed); },
+      [&](const auto& in) { return plain_attention(in[0], in[1], prefixed); });
+  // GLM's two positions a token.
+  const torch::Tensor positions = torch::arange(512).expand({2, 2, 512}).contiguous();
+  const HeadRotation rotation = Rotations(32, 512, 10'000).at(positions, torch::zeros({1}));
+  row(
+      "rotation of heads, 2 x 512", {torch::randn({2, 512, 2304}), torch::randn({2304})},
+      [&](const auto& in) { return rotate_heads(in[0], in[1], rotation); },
+      [&](const auto& in) { return plain_rotate_heads(in[0], in[1], rotation); });
+  AttentionOptions rotated = prefixed;
+  rotated.rotation = rotation;
+  row(
+      "attention, prefix of 384, rotation, 2 x 512", {torch::randn({2, 512, 2304}), torch::randn({2304})},
+      [&](const auto& in) { return attention(in[0], in[1], rotated); },
+      [&](const auto& in) { return plain_attention(in[0], in[1], rotated); });
 }
 
 void element_rows() {
@@ -109,6 +139,10 @@ void product_rows() {
         [](const auto& x) { return torch::matmul(x[0], x[1]); });
   }
   row(
+      "linear with bias, 768 to 768", {torch::randn({1024, 768}), torch::randn({768, 768}), torch::randn({768})},
+      [](const auto& x) { return affine(x[0], x[1], x[2]); },
+      [](const auto& x) { return torch::linear(x[0], x[1], x[2]); });
+  row(
       "linear3, 768 to 3 x 768",
       {torch::randn({1024, 768}), torch::randn({768, 768}), torch::randn({768, 768}), torch::randn({768, 768})},
       [](const auto& x) { return linear3(x[0], x[1], x[2], x[3]); },
@@ -123,6 +157,14 @@ void product_rows() {
         return linear_cross_entropy(x[0], {x[1], {}}, label);
       },
       [&](const auto& x) { return torch::nn::functional::cross_entropy(torch::linear(x[0], x[1]), label); });
+  const torch::Tensor masked = torch::randint(30522, {160});  // BERT's: 15 % of the tokens
+  row(
+      "last layer with bias and cross entropy, 30522 classes",
+      {torch::randn({160, 768}), torch::randn({30522, 768}) * 0.02, torch::randn({30522})},
+      [&](const auto& x) {
+        return linear_cross_entropy(x[0], {x[1], x[2]}, masked);
+      },
+      [&](const auto& x) { return torch::nn::functional::cross_entropy(torch::linear(x[0], x[1], x[2]), masked); });
 }
 
 struct ConvolutionShape {
@@ -150,6 +192,25 @@ void convolution_rows() {
         },
         [&](const auto& in) { return torch::conv2d(in[0], in[1], {}, s.stride, s.kernel / 2); });
   }
+  for (const ConvolutionShape& s : {ConvolutionShape{64, 64, 56, 3, 1}, ConvolutionShape{64, 256, 56, 1, 1}}) {
+    torch::nn::Conv2d conv(torch::nn::Conv2dOptions(s.in, s.out, s.kernel).padding(s.kernel / 2).bias(false));
+    torch::nn::BatchNorm2d norm(s.in);
+    row(
+        fmt::format("batch norm, ReLU, convolution {}x{}, {} to {}, 8 of {} x {}", s.kernel, s.kernel, s.in, s.out,
+                    s.size, s.size),
+        {channels_last(torch::randn({8, s.in, s.size, s.size})),
+         channels_last(torch::randn({s.out, s.in, s.kernel, s.kernel}))},
+        [&](const auto& in) {
+          conv->weight = in[1];
+          return norm_relu_convolve(*norm, *conv, in[0]);
+        },
+        [&](const auto& in) { return torch::conv2d(norm->forward(in[0]).relu_(), in[1], {}, 1, s.kernel / 2); });
+  }
+  torch::nn::ConvTranspose2d enlarge(torch::nn::ConvTranspose2dOptions(64, 64, 2).stride(2));
+  row(
+      "transposed convolution 2x2, 64 to 64, 8 of 56 x 56", {channels_last(torch::randn({8, 64, 56, 56}))},
+      [&](const auto& in) { return convolve_transposed(*enlarge, in[0]); },
+      [&](const auto& in) { return enlarge->forward(in[0]); });
 }
 
 void norm_rows() {
@@ -162,11 +223,44 @@ void norm_rows() {
         fmt::format("batch norm, residual, ReLU, 8 x {} of {} x {}", channels, size, size), {picture(), picture()},
         [&](const auto& in) { return norm_act(*norm, in[0], {.residual = in[1], .relu = true}); },
         [&](const auto& in) { return (norm->forward(in[0]) + in[1]).relu_(); });
+    row(
+        fmt::format("batch norm, ReLU, 8 x {} of {} x {}", channels, size, size), {picture()},
+        [&](const auto& in) { return norm_act(*norm, in[0], {.residual = {}, .relu = true}); },
+        [&](const auto& in) { return norm->forward(in[0]).relu_(); });
   }
+}
+
+// A layer of GPT-2, eight times over. libtorch's norm of the gradients is left out: its optimizer does not look whether
+// they are finite, ours always does.
+void update_rows() {
+  const std::string name = "AdamW, 57 million weights in 32 tensors";
+  if (name.find(g_wanted) == std::string::npos) return;
+  std::vector<torch::Tensor> weights;
+  for (int i = 0; i < 8; ++i) {
+    for (const auto& [in, out] :
+         {std::pair(768, 2304), std::pair(768, 768), std::pair(768, 3072), std::pair(3072, 768)}) {
+      weights.push_back(torch::randn({in, out}).requires_grad_(true));
+      weights.back().mutable_grad() = torch::randn({in, out});
+    }
+  }
+  NamedTensors named;
+  for (const torch::Tensor& weight : weights) named.emplace_back(std::to_string(named.size()), weight);
+  FusedOptimizer fused(named, {.name = "AdamW", .weight_decay = 0.01, .clip_norm = {}});
+  torch::optim::AdamW plain(weights, torch::optim::AdamWOptions(1e-4).weight_decay(0.01));
+  const auto timed = [](const std::function<void()>& step) {
+    const Stopwatch watch;
+    step();
+    return watch.seconds() * 1e3;
+  };
+  compare(
+      name, [&] { return timed([&] { fused.step({.learning_rate = 1e-4}); }); },
+      [&] { return timed([&] { plain.step(); }); });
 }
 
 }  // namespace
 }  // namespace assay
+
+ASSAY_CHOOSE_BLAS_KERNELS
 
 int main(int argc, char** argv) {
   if (argc > 1) assay::g_wanted = argv[1];
@@ -179,4 +273,5 @@ int main(int argc, char** argv) {
   assay::product_rows();
   assay::convolution_rows();
   assay::norm_rows();
+  assay::update_rows();
 }

@@ -171,7 +171,8 @@ World* Job::join_world(const ParallelOptions& options) {
                         .master_port = rank_.master_port,
                         .transport = options.transport,
                         .interface = options.interface,
-                        .time_limit_s = options.time_limit_s});
+                        .time_limit_s = options.time_limit_s,
+                        .join_limit_s = options.join_limit_s});
   return world_.get();
 }
 

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <functional>
 
+#include "base/json.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "commands.h"
 #include "device/cpu.h"
@@ -31,8 +33,8 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// Tells whoever watches where a run begins.
-class StartConsole final : public EngineObserver {
+// Tells whoever watches where a run begins and how it ended.
+class RunConsole final : public EngineObserver {
  public:
   void on_event(std::string_view name, const Json& data) override {
     const auto text = [&](const char* key) { return data.at(key).get<std::string>(); };
@@ -43,6 +45,12 @@ class StartConsole final : public EngineObserver {
       fmt::print("[resume] damaged, passed over: {}: {}\n", text("checkpoint"), text("reason"));
     } else if (name == keys::kPretrained) {
       fmt::print("[pretrained] {}, weights: {:.12}\n", text("path"), text("weights_hash"));
+    } else if (name == keys::kIdleOperators) {
+      fmt::print("[precision] listed in Engine.mix_precision, but not run by the first step of this process: {}\n",
+                 join(data.at("operators").get<std::vector<std::string>>(), ", "));
+    } else if (name == keys::kFinished) {
+      fmt::print("[finished] steps: {}, seconds: {:.1f}\n", data.at(keys::kSteps).get<int64_t>(),
+                 number_of(data.at(keys::kE2eTime)));
     } else {
       return;
     }
@@ -99,6 +107,8 @@ struct Sharing {
   std::function<void()> after_last_step = [] {};
 };
 
+std::filesystem::path checkpoint_folder(const Job& job) { return job.arguments().output / "checkpoints"; }
+
 void train_as(Job& job, const Sharing& sharing) {
   const Replicas replicas{.count = sharing.strategy ? sharing.strategy->num_replicas() : 1,
                           .own = sharing.strategy ? sharing.strategy->replica() : 0,
@@ -110,7 +120,7 @@ void train_as(Job& job, const Sharing& sharing) {
       make_loader(job.config(), "Eval", job.options().local_batch_size, static_cast<uint64_t>(job.options().seed),
                   sharing.shares_evaluation ? Replicas{.count = replicas.count, .own = replicas.own} : Replicas{});
   RecordObserver recorder(job.records(), job.config().target, module->sample_unit());
-  StartConsole console;
+  RunConsole console;
   std::vector<EngineObserver*> observers = {&recorder, &console};
   std::optional<Profiler> profiler;
   if (std::optional<EngineOptions::ProfileWindow> window = job.options().profile) {
@@ -121,7 +131,7 @@ void train_as(Job& job, const Sharing& sharing) {
     job.records().add_backend(std::make_unique<TensorBoardWriter>(job.arguments().output / "tensorboard"));
   }
   Engine engine(*module, job.options(),
-                {.checkpoint_folder = job.arguments().output / "checkpoints",
+                {.checkpoint_folder = checkpoint_folder(job),
                  .label = {job.config().case_name, job.config().hash, read_json_file(job.arguments().config)},
                  .target = job.config().target,
                  .observers = std::move(observers),
@@ -160,10 +170,12 @@ void train_in_mesh(Job& job) {
   std::unique_ptr<MeshStrategy> strategy;
   if (world) {
     strategy = std::make_unique<MeshStrategy>(
-        parallel, MeshStrategy::Services{
-                      .world = *world, .seed = job.options().seed, .on_replica_differs = [&](const Json& data) {
-                        write_event(job.records(), keys::kReplicaDiffers, data);
-                      }});
+        parallel, MeshStrategy::Services{.world = *world,
+                                         .seed = job.options().seed,
+                                         .checkpoint_folder = checkpoint_folder(job),
+                                         .on_replica_differs = [&](const Json& data) {
+                                           write_event(job.records(), keys::kReplicaDiffers, data);
+                                         }});
   }
   train_as(job, {.strategy = strategy.get(), .processes = world ? Json(world->describe()) : Json(nullptr)});
   if (world) world->leave();

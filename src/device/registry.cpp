@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/peak_precisions.h"
 #include "device/cpu.h"
 
 namespace assay {
@@ -17,11 +18,6 @@ constexpr char kProcessor[] = "cpu";
 constexpr double kPeakSeconds = 0.1;
 
 }  // namespace
-
-const std::vector<std::string>& peak_precisions() {
-  static const std::vector<std::string> kNames = {"float64", "float32", "bfloat16", "float16", "int8"};
-  return kNames;
-}
 
 void check_device(const DeviceSpec& device) {
   if (device.name.empty() || device.type.empty()) throw ConfigError("a device needs a name and libtorch's type");

@@ -12,12 +12,10 @@ namespace assay {
 struct DeviceSpec {
   std::string name;          // what Global.device says
   std::string type = "cpu";  // libtorch's device that computes: "cpu", "cuda", "privateuseone:0"
-  // Operations a second by precision: float64, float32, bfloat16, float16, int8. Absent: unknown.
+  // Operations a second by precision, one of config/peak_precisions.h. Absent: unknown.
   std::map<std::string, double> peak_flops = {};
 };
 
-// The names that DeviceSpec::peak_flops may have.
-const std::vector<std::string>& peak_precisions();
 // Throws ConfigError: no name, an unknown precision, a peak that is no positive number.
 void check_device(const DeviceSpec& device);
 

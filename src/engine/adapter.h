@@ -27,7 +27,8 @@ class Adapter {
   // The network that is trained instead: the same one changed, or another. Its parameters must keep their names and
   // shapes, since checkpoints and exports go by them.
   virtual std::shared_ptr<Network> convert_model(std::shared_ptr<Network> network) { return network; }
-  // Must update every parameter that has a gradient. Default: what the module configures, which is the fused one.
+  // Must update all of Module::trained_parameters() that have a gradient. Default: what the module configures, which is
+  // the fused one.
   virtual std::unique_ptr<Optimizer> create_optimizer(Module& module, const Optimizer::Options& options);
   // Which parameters compute in the lower precision. Default: those of two dimensions and more; biases and
   // normalisation stay in float32, and so do tables with sparse gradients, of which a step reads some rows. Not called

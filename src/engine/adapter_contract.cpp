@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -46,6 +47,7 @@ class ContractModule final : public Module {
  public:
   std::vector<double> losses;
   double loss_factor = 1;
+  double gradient_factor = 1;  // of the gradients alone
 
   std::shared_ptr<Network> get_model() override { return std::make_shared<ContractNetwork>(); }
   LossFunction get_loss_fn() override {
@@ -57,6 +59,9 @@ class ContractModule final : public Module {
   torch::Tensor training_step(const Batch& batch) override {
     const torch::Tensor loss = Module::training_step(batch) * loss_factor;
     losses.push_back(loss.item<double>());
+    if (gradient_factor != 1) {
+      loss.register_hook([factor = gradient_factor](const torch::Tensor& gradient) { return gradient * factor; });
+    }
     return loss;
   }
   void training_step_end(const TrainLog&) override {}
@@ -162,7 +167,7 @@ void check_parameters(Adapter& adapter) {
   const Engine engine(*module, contract_options("SGD"), services_for(adapter));
   const NamedTensors after = copies_of(module->model());
   for (size_t i = 0; i < before.size(); ++i) {  // names and shapes are the engine's own check
-    if (!after[i].second.equal(before[i].second)) broken("convert_model changed the values of " + before[i].first);
+    if (!after[i].second.equal(before[i].second)) broken("the hooks changed the values of " + before[i].first);
   }
 }
 
@@ -223,6 +228,27 @@ void check_losses(Adapter& adapter) {
   for (const std::string& rule : Optimizer::names()) train_and_judge(adapter, contract_options(rule), rule);
 }
 
+// A finite loss whose gradients are not, with nothing clipped or scaled: only the optimizer can see it.
+void check_non_finite(Adapter& adapter) {
+  for (const std::string& rule : Optimizer::names()) {
+    const auto module = contract_module();
+    module->gradient_factor = std::numeric_limits<double>::quiet_NaN();
+    Engine engine(*module, contract_options(rule, 1), services_for(adapter));
+    const NamedTensors before = copies_of(module->model());
+    const auto train = contract_loader();
+    try {
+      engine.fit(*train, nullptr);
+      broken(rule + " updates with gradients that are no numbers");
+    } catch (const NonFiniteError&) {
+    }
+    for (const auto& [name, old] : before) {
+      if (!module->model().named_parameters()[name].detach().equal(old)) {
+        broken(fmt::format("{} changes {} before it finds that gradients are no numbers", rule, name));
+      }
+    }
+  }
+}
+
 void check_lower_precision(Adapter& adapter) {
   for (const bool low_weights : {false, true}) {
     EngineOptions options = contract_options("AdamW");
@@ -255,7 +281,7 @@ void make_steps(Engine& engine, ContractModule& module, int64_t from, int64_t to
   const auto loader = contract_loader();
   const int64_t per_epoch = loader->num_batches();
   for (int64_t i = from; i < to; ++i) {
-    if (i == from || i % per_epoch == 0) loader->start(i / per_epoch, i % per_epoch);
+    if (i == from || i % per_epoch == 0) loader->start(i / per_epoch, i % per_epoch * loader->batch_size());
     module.training_step(*loader->next()).backward();
     engine.optimizer().step({.learning_rate = 0.02});
     engine.optimizer().clear_grad();
@@ -305,6 +331,7 @@ std::vector<ContractCheck> check_adapter(Adapter& adapter) {
                                {"gradients", check_gradients},
                                {"every_parameter", check_every_parameter},
                                {"losses_finite", check_losses},
+                               {"non_finite_gradients", check_non_finite},
                                {"lower_precision", check_lower_precision},
                                {"loss_scaler", check_scaler},
                                {"exact_resume", check_resume}};

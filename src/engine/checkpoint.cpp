@@ -223,8 +223,17 @@ void remove_checkpoint(const fs::path& checkpoint) {
 
 namespace {
 
+void refuse_other_config(const fs::path& checkpoint, const CheckpointLabel& label, const std::string& config_hash) {
+  if (label.config_hash == config_hash) return;
+  throw ConfigError(
+      fmt::format("{} was made with another configuration (hash {:.12}, now {:.12}): choose another output folder, or "
+                  "set Engine.save_load.ckpt_dir to start from it on purpose",
+                  checkpoint.string(), label.config_hash, config_hash));
+}
+
 // The contents of a checkpoint as this process needs them. The writer reads; what it finds wrong is thrown everywhere.
-Contents read_own_contents(const fs::path& checkpoint, Strategy& strategy) {
+Contents read_own_contents(const fs::path& checkpoint, Strategy& strategy,
+                           const std::optional<std::string>& config_hash) {
   Contents contents;
   std::string problem;
   if (strategy.is_writer()) {
@@ -251,6 +260,8 @@ Contents read_own_contents(const fs::path& checkpoint, Strategy& strategy) {
                        .weights_hash = head.at("weights_hash").get<std::string>()};
     contents.parts = head.at("parts");
   }
+  // Before the tensors are looked at: those of another model or optimizer do not fit, and that is no damage.
+  if (config_hash) refuse_other_config(checkpoint, contents.loaded.label, *config_hash);
   contents.random = strategy.own_random(contents.optimizer, contents.loaded.state.global_step);
   contents.weights = strategy.own_weights(std::move(contents.weights));
   contents.optimizer = strategy.own_state(std::move(contents.optimizer));
@@ -273,8 +284,9 @@ Contents present_contents(const Trained& trained) {
 
 }  // namespace
 
-LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, const Trained& trained) {
-  const Contents contents = read_own_contents(checkpoint, trained.strategy);
+LoadedCheckpoint load_checkpoint(const fs::path& checkpoint, const Trained& trained,
+                                 const std::optional<std::string>& config_hash) {
+  const Contents contents = read_own_contents(checkpoint, trained.strategy, config_hash);
   const Contents before = present_contents(trained);
   try {
     apply(trained, contents, (checkpoint / kWeightsFile).string());
@@ -333,7 +345,7 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
 }
 
 std::optional<ResumedCheckpoint> load_newest_checkpoint(
-    const fs::path& folder, const Trained& trained,
+    const fs::path& folder, const Trained& trained, const std::string& config_hash,
     const std::function<void(const fs::path&, const std::string&)>& on_damaged) {
   const bool reads = trained.strategy.is_writer();
   if (reads) remove_unfinished(folder);
@@ -343,7 +355,7 @@ std::optional<ResumedCheckpoint> load_newest_checkpoint(
     trained.strategy.broadcast(name);
     if (name.empty()) return std::nullopt;
     try {
-      return ResumedCheckpoint{folder / name, load_checkpoint(folder / name, trained)};
+      return ResumedCheckpoint{folder / name, load_checkpoint(folder / name, trained, config_hash)};
     } catch (const DataError& error) {
       on_damaged(folder / name, error.what());
     }

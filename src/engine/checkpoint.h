@@ -60,20 +60,23 @@ struct LoadedCheckpoint {
   std::string weights_hash;
 };
 // Reads everything, checks it, then changes what was trained and the random generator. Throws DataError naming the
-// file; then nothing was changed. With several processes the writer reads, and all of them call it.
-LoadedCheckpoint load_checkpoint(const std::filesystem::path& checkpoint, const Trained& trained);
+// file; then nothing was changed. With several processes the writer reads, and all of them call it. Throws ConfigError
+// when a `config_hash` is given and the checkpoint's is another, whether its tensors would fit or not.
+LoadedCheckpoint load_checkpoint(const std::filesystem::path& checkpoint, const Trained& trained,
+                                 const std::optional<std::string>& config_hash = std::nullopt);
 
 // All checkpoints of a folder by name, newest (largest step) first. Does not look into them.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 
 // Loads the newest one that is whole. Each damaged one is passed to `on_damaged` with the reason and left where it is.
-// Leftovers of an interrupted save are removed. nullopt when there is none.
+// Leftovers of an interrupted save are removed. nullopt when there is none. Throws ConfigError when it was made with
+// another configuration.
 struct ResumedCheckpoint {
   std::filesystem::path path;
   LoadedCheckpoint loaded;
 };
 std::optional<ResumedCheckpoint> load_newest_checkpoint(
-    const std::filesystem::path& folder, const Trained& trained,
+    const std::filesystem::path& folder, const Trained& trained, const std::string& config_hash,
     const std::function<void(const std::filesystem::path&, const std::string&)>& on_damaged);
 
 // Makes a checkpoint disappear at once, then deletes it: a kill in between leaves nothing that looks like a damaged

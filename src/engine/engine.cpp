@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "device/cpu.h"
@@ -51,7 +52,10 @@ Engine::Engine(Module& module, const EngineOptions& options, EngineServices serv
   }
   adapter.model_to_ddp(module_.model());
   notify(keys::kModelToDdp, {{"adapter", adapter.name()}, {"strategy", strategy_.describe()}});
-  if (options_.precision.scaling) parts.scaler = adapter.create_grad_scaler(*options_.precision.scaling);
+  if (options_.precision.scaling) {
+    parts.scaler = adapter.create_grad_scaler(*options_.precision.scaling);
+    if (!parts.scaler) throw ConfigError(fmt::format("adapter '{}': create_grad_scaler made none", adapter.name()));
+  }
   if (options_.optimizer.ema_decay) {
     parts.average = std::make_unique<WeightAverage>(module_.trained_parameters(), *options_.optimizer.ema_decay);
   }
@@ -133,8 +137,18 @@ void Engine::fit(Loader& train, Loader* eval) {
   }
 }
 
+// How many steps are left, in batches of this run's size: those of the run that is continued may have been others.
+void Engine::take_position(const Loader& train) {
+  const int64_t whole = train.global_batch_size();
+  if (!state_.consumed_samples) state_.consumed_samples = state_.batch * whole;
+  state_.batch = (*state_.consumed_samples + whole - 1) / whole;
+  const int64_t left = train.num_batches(*state_.consumed_samples);
+  const int64_t in_all = state_.global_step + left + (options_.num_epochs - state_.epoch - 1) * train.num_batches();
+  num_steps_ = options_.max_steps ? std::min(*options_.max_steps, in_all) : in_all;
+}
+
 void Engine::run_training(Loader& train, Loader* eval) {
-  num_steps_ = total_steps(options_, train.num_batches());
+  take_position(train);
   schedule_ = make_schedule(options_, num_steps_);
   state_.init_s = earlier_init_s_ + services_.started.seconds();
   train_watch_.restart();
@@ -159,7 +173,7 @@ void Engine::train_epoch(Loader& train, Loader* eval) {
   const Stopwatch epoch_watch;
   module_.model().train();
   if (state_.batch == 0) notify(keys::kEpochBegin, {{"epoch", state_.epoch}});
-  train.start(state_.epoch, state_.batch);
+  train.start(state_.epoch, *state_.consumed_samples);
   while (!finished()) {
     const Stopwatch step_watch;
     std::optional<Batch> batch = train.next();
@@ -180,7 +194,7 @@ void Engine::train_epoch(Loader& train, Loader* eval) {
     }
     after_step(train, eval);
   }
-  if (state_.batch >= train.num_batches()) end_epoch(eval, epoch_watch.seconds());
+  if (train.at_end()) end_epoch(eval, epoch_watch.seconds());
 }
 
 void Engine::train_step(Batch batch) {
@@ -208,8 +222,17 @@ void Engine::train_step(Batch batch) {
   }
   if (!updated) ++state_.window_found_inf;
   state_.num_samples += num_samples;
+  *state_.consumed_samples += num_samples;
   ++state_.batch;
   ++state_.global_step;
+  tell_idle_operators();
+}
+
+// After the first step of this process, which has run everything that steps run.
+void Engine::tell_idle_operators() {
+  if (std::exchange(operators_told_, true)) return;
+  const std::vector<std::string> idle = precision_.idle_operators();
+  if (!idle.empty()) notify(keys::kIdleOperators, {{"operators", idle}});
 }
 
 // "step 12 (epoch 0, batch 12)", of the step being made.
@@ -392,6 +415,7 @@ void Engine::end_epoch(Loader* eval, double seconds) {
   notify(keys::kEpochEnd, {{"epoch", state_.epoch}, {keys::kGlobalStep, state_.global_step}});
   ++state_.epoch;
   state_.batch = 0;
+  state_.consumed_samples = 0;
   const bool epoch_mode = options_.run_mode == EngineOptions::RunMode::Epoch;
   if (eval && epoch_mode && options_.eval_freq && state_.epoch % *options_.eval_freq == 0) evaluate_and_judge(*eval);
   if (options_.save_epoch && state_.epoch % *options_.save_epoch == 0) save_if_new();

@@ -79,6 +79,7 @@ class Engine {
   Updater& optimizer() { return *optimizer_; }
 
  private:
+  void take_position(const Loader& train);
   void run_training(Loader& train, Loader* eval);
   void train_epoch(Loader& train, Loader* eval);
   void train_step(Batch batch);
@@ -98,6 +99,7 @@ class Engine {
   void save_if_new();
   void adopt(const std::filesystem::path& checkpoint, const LoadedCheckpoint& loaded);
   void stop_if_asked();
+  void tell_idle_operators();
   bool finished() const;
   void notify_step(const char* event, const Json& data);
   void refuse_senseless(const Loader* eval) const;
@@ -131,6 +133,7 @@ class Engine {
   std::optional<std::pair<int64_t, int64_t>> saved_position_;  // epoch and step of the last checkpoint
   std::unique_ptr<CheckpointWriter> writer_;                   // from the first save on
   bool stop_agreed_ = false;                                   // a process was asked to stop, and all of them know
+  bool operators_told_ = false;                                // which of the custom lists did not run
   bool ended_early_ = false;  // at the target, or because evaluations stopped getting better
   double last_loss_ = 0;      // of the last step
   struct Window {             // times since the last log line

@@ -55,14 +55,9 @@ bool Engine::resume() {
     notify(keys::kDamagedCheckpoint, {{"checkpoint", path.string()}, {"reason", reason}});
   };
   if (!services_.checkpoint_folder.empty()) {
-    const auto found = load_newest_checkpoint(services_.checkpoint_folder, trained(), on_damaged);
+    const auto found =
+        load_newest_checkpoint(services_.checkpoint_folder, trained(), services_.label.config_hash, on_damaged);
     if (found) {
-      if (found->loaded.label.config_hash != services_.label.config_hash) {
-        throw ConfigError(
-            fmt::format("{} was made with another configuration (hash {:.12}, now {:.12}): choose another "
-                        "output folder, or set Engine.save_load.ckpt_dir to start from it on purpose",
-                        found->path.string(), found->loaded.label.config_hash, services_.label.config_hash));
-      }
       adopt(found->path, found->loaded);
       saved_position_ = std::pair(state_.epoch, state_.global_step);
       return true;

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "base/error.h"
@@ -171,14 +173,35 @@ torch::Tensor cast(const torch::Tensor& t, torch::ScalarType dtype) {
   return at::autocast::cached_cast(dtype, t, at::kCPU);
 }
 
+// Listed operators that have not run yet. Boxed operators are plain functions, so this is one place for the process.
+struct OperatorWatch {
+  std::mutex mutex;
+  std::atomic<bool> active = false;
+  std::set<std::string> idle;
+};
+
+OperatorWatch& operator_watch() {
+  static OperatorWatch the_watch;
+  return the_watch;
+}
+
+void note_run(const OperatorHandle& op) {
+  OperatorWatch& watch = operator_watch();
+  if (!watch.active.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(watch.mutex);
+  watch.idle.erase(op.schema().name().substr(kAten.size()));
+}
+
 // In libtorch's own kernels for float32 or the lower precision; the graph below sees plain operators.
 void run_in_float(const OperatorHandle& op, Stack* stack) {
+  note_run(op);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastCPU);
   change_tensors(*stack, op.schema().arguments().size(), [](const torch::Tensor& t) { return cast(t, torch::kFloat); });
   op.callBoxed(stack);
 }
 
 void run_in_bfloat16(const OperatorHandle& op, Stack* stack) {
+  note_run(op);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastCPU);
   change_tensors(*stack, op.schema().arguments().size(),
                  [](const torch::Tensor& t) { return cast(t, torch::kBFloat16); });
@@ -196,6 +219,7 @@ torch::Tensor round_to_half(const torch::Tensor& t) { return t.scalar_type() == 
 
 // Both conversions are part of the graph, so the backward pass rounds the gradients of outputs and inputs too.
 void run_in_half(const OperatorHandle& op, Stack* stack) {
+  note_run(op);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastCPU);
   change_tensors(*stack, op.schema().arguments().size(),
                  [](const torch::Tensor& t) { return widen_half(cast(t, torch::kHalf)); });
@@ -311,11 +335,17 @@ std::map<std::string, std::vector<Overload>> aten_operators() {
 
 using Operators = std::map<std::string, std::vector<Overload>>;
 
+// "aten::layer_norm" -> "layer_norm", "reduce_sum" -> "sum".
+std::string libtorch_name(const std::string& given) {
+  const std::string name = given.rfind(kAten, 0) == 0 ? given.substr(kAten.size()) : given;
+  const auto paddle = paddle_names().find(name);
+  return paddle == paddle_names().end() ? name : paddle->second;
+}
+
 std::set<std::string> resolve_list(const std::vector<std::string>& list, const char* key, const Operators& operators) {
   std::set<std::string> names;
   for (const std::string& given : list) {
-    std::string name = given.rfind(kAten, 0) == 0 ? given.substr(kAten.size()) : given;
-    if (const auto paddle = paddle_names().find(name); paddle != paddle_names().end()) name = paddle->second;
+    const std::string name = libtorch_name(given);
     const auto found = operators.find(name);
     if (found == operators.end()) {
       std::vector<std::string> known;
@@ -396,9 +426,25 @@ OperatorPrecision::OperatorPrecision(const Options& options) {
       add(*library_, name, overload, black, white);
     }
   }
+  OperatorWatch& watch = operator_watch();
+  const std::lock_guard lock(watch.mutex);
+  watch.idle = black;
+  watch.idle.insert(white.begin(), white.end());
+  watch.active = true;
 }
 
 OperatorPrecision::~OperatorPrecision() = default;
+
+std::vector<std::string> OperatorPrecision::end_watch(const std::vector<std::string>& listed) {
+  OperatorWatch& watch = operator_watch();
+  const std::lock_guard lock(watch.mutex);
+  std::vector<std::string> idle;
+  for (const std::string& given : listed) {
+    if (watch.idle.count(libtorch_name(given))) idle.push_back(given);
+  }
+  watch.active = false;
+  return idle;
+}
 
 AutocastScope::AutocastScope(torch::ScalarType dtype) {
   // libtorch refuses float16 here; with OperatorPrecision's rules for it nothing asks.

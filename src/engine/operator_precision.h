@@ -33,6 +33,10 @@ class OperatorPrecision {
   OperatorPrecision(const OperatorPrecision&) = delete;
   OperatorPrecision& operator=(const OperatorPrecision&) = delete;
 
+  // Those of `listed`, names as in the options, that have not run in an autocast scope so far. Every operator takes a
+  // lock until it is asked, so once, soon.
+  std::vector<std::string> end_watch(const std::vector<std::string>& listed);
+
  private:
   std::unique_ptr<torch::Library> library_;
 };

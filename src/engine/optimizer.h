@@ -61,15 +61,14 @@ class Optimizer {
     bool skip_non_finite = false;  // change nothing when a gradient is not finite, instead of failing
   };
   struct Outcome {
-    std::optional<double> gradient_norm;  // of the true gradients before clipping; nullopt when nobody asked for it
+    std::optional<double> gradient_norm;  // of the true gradients before clipping; nullopt when it was not taken here
     bool skipped = false;
   };
 
   virtual ~Optimizer() = default;
 
-  // One update with the gradients that the parameters hold; one without a gradient is left alone. With clip_norm or
-  // skip_non_finite the norm of all gradients is taken first; when it is not finite, no weight changes, and without
-  // skip_non_finite NonFiniteError is thrown.
+  // One update with the gradients that the parameters hold; one without a gradient is left alone. When a gradient of
+  // any process is not finite, no weight changes, and without skip_non_finite every process throws NonFiniteError.
   virtual Outcome step(const Update& update) = 0;
   // Forgets the gradients.
   virtual void clear_grad() = 0;

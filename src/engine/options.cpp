@@ -206,11 +206,6 @@ EngineOptions read_engine_options(const WorkerConfig& config) {
   return options;
 }
 
-int64_t total_steps(const EngineOptions& options, int64_t batches_per_epoch) {
-  const int64_t all = options.num_epochs * batches_per_epoch;
-  return options.max_steps ? std::min(*options.max_steps, all) : all;
-}
-
 Schedule make_schedule(const EngineOptions& options, int64_t num_steps) {
   Schedule::Options schedule = options.schedule;
   const int64_t per_step = options.schedule_by_samples ? options.local_batch_size * options.num_replicas : 1;

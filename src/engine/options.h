@@ -55,8 +55,6 @@ struct EngineOptions {
 // Throws ConfigError naming file, line and key.
 EngineOptions read_engine_options(const WorkerConfig& config);
 
-// How many updates a run of these options makes.
-int64_t total_steps(const EngineOptions& options, int64_t batches_per_epoch);
 // With decay_steps and warmup_steps filled in for a run of so many updates.
 Schedule make_schedule(const EngineOptions& options, int64_t num_steps);
 

@@ -15,15 +15,19 @@ namespace assay {
 namespace {
 
 struct RegisteredAdapter {
-  const char* name;
-  std::unique_ptr<Adapter> (*make)();
+  std::string name;
+  std::function<std::unique_ptr<Adapter>()> make;
 };
 
-const std::vector<RegisteredAdapter>& adapter_classes() {
-  static const std::vector<RegisteredAdapter> kClasses = {
-      {"default", []() -> std::unique_ptr<Adapter> { return std::make_unique<Adapter>(); }},
-  };
-  return kClasses;
+std::vector<RegisteredAdapter>& adapter_classes() {
+  static std::vector<RegisteredAdapter> classes = {{"default", [] { return std::make_unique<Adapter>(); }}};
+  return classes;
+}
+
+// Global.plugin is the path of a library rather than a name.
+bool is_library(const std::string& plugin) {
+  const fs::path path = plugin;
+  return path.has_parent_path() || path.extension() == ".so";
 }
 
 fs::path bundled_folder() {
@@ -86,9 +90,17 @@ LoadedAdapter load_plugin(const fs::path& library) {
   return {std::move(adapter), descriptor->name, fs::absolute(library).string(), sha256_file(library)};
 }
 
+void register_adapter(const std::string& name, std::function<std::unique_ptr<Adapter>()> factory) {
+  const std::vector<std::string> taken = registered_adapters();
+  const auto refuse = [&](const char* reason) { throw ConfigError(fmt::format("adapter '{}': {}", name, reason)); };
+  if (name.empty() || is_library(name)) refuse("a class needs a name that is not that of a library");
+  if (std::find(taken.begin(), taken.end(), name) != taken.end()) refuse("there is a class of this name already");
+  adapter_classes().push_back({name, std::move(factory)});
+}
+
 std::vector<std::string> registered_adapters() {
   std::vector<std::string> names;
-  for (const RegisteredAdapter& known : adapter_classes()) names.emplace_back(known.name);
+  for (const RegisteredAdapter& known : adapter_classes()) names.push_back(known.name);
   return names;
 }
 
@@ -103,10 +115,12 @@ std::vector<fs::path> bundled_plugins() {
 }
 
 LoadedAdapter make_adapter(const std::string& plugin) {
-  const fs::path path = plugin;
-  if (path.has_parent_path() || path.extension() == ".so") return load_plugin(path);
+  if (is_library(plugin)) return load_plugin(plugin);
   for (const RegisteredAdapter& known : adapter_classes()) {
-    if (plugin == known.name) return {known.make(), known.name, "", ""};
+    if (plugin != known.name) continue;
+    std::unique_ptr<Adapter> adapter = known.make();
+    if (!adapter) throw ConfigError(fmt::format("adapter '{}': its factory made none", plugin));
+    return {std::move(adapter), known.name, "", ""};
   }
   std::vector<std::string> names = registered_adapters();
   for (const fs::path& library : bundled_plugins()) {

@@ -78,6 +78,13 @@ Batch Precision::place(Batch batch) const {
   return batch;
 }
 
+std::vector<std::string> Precision::idle_operators() {
+  if (!operators_) return {};
+  std::vector<std::string> listed = options_.black_list;
+  listed.insert(listed.end(), options_.white_list.begin(), options_.white_list.end());
+  return operators_->end_watch(listed);
+}
+
 std::unique_ptr<AutocastScope> Precision::autocast() const {
   if (!options_.mixed || !options_.device.is_cpu()) return nullptr;
   return std::make_unique<AutocastScope>(*options_.mixed);

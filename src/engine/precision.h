@@ -53,6 +53,8 @@ class Precision {
   Batch place(Batch batch) const;
   // For a forward pass of training; null without mixed precision.
   std::unique_ptr<AutocastScope> autocast() const;
+  // Of the custom lists: what has not run so far, so that its listing changed nothing. To be asked once.
+  std::vector<std::string> idle_operators();
 
  private:
   PrecisionOptions options_;

@@ -2,17 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "base/error.h"
 
 namespace assay {
 
 namespace {
 
+constexpr char kConsumedSamples[] = "consumed_samples";
+
 // Every member with its name, once: writing and reading cannot disagree. Works on a const state and on a mutable one.
 template <typename State, typename Visit>
 void each_field(State& s, Visit&& visit) {
   visit("epoch", s.epoch);
   visit("batch", s.batch);
+  visit(kConsumedSamples, s.consumed_samples);
   visit("global_step", s.global_step);
   visit("num_samples", s.num_samples);
   visit("evaluated_at_step", s.evaluated_at_step);
@@ -85,9 +90,11 @@ Json to_json(const TrainingState& state) {
 
 TrainingState training_state_of(const Json& value, const std::string& where) {
   TrainingState state;
+  state.consumed_samples.reset();
   if (!value.is_object()) throw DataError(where + ": the training state is not an object");
   each_field(state, [&](const char* name, auto& field) {
     const auto found = value.find(name);
+    if (found == value.end() && std::string_view(name) == kConsumedSamples) return;  // of before there were any
     if (found == value.end()) throw DataError(fmt::format("{}: the training state has no '{}'", where, name));
     try {
       read_field(*found, field);
@@ -95,7 +102,7 @@ TrainingState training_state_of(const Json& value, const std::string& where) {
       throw DataError(fmt::format("{}: the training state's '{}' has the wrong type", where, name));
     }
   });
-  if (state.epoch < 0 || state.batch < 0 || state.global_step < 0) {
+  if (state.epoch < 0 || state.batch < 0 || state.global_step < 0 || state.consumed_samples.value_or(0) < 0) {
     throw DataError(where + ": the training state has a negative position");
   }
   return state;

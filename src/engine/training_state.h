@@ -20,8 +20,11 @@ struct BestEvaluation {
 
 struct TrainingState {
   // --- position
-  int64_t epoch = 0;        // of the next batch, 0-based
-  int64_t batch = 0;        // the next one in that epoch, 0-based
+  int64_t epoch = 0;  // of the next batch, 0-based
+  int64_t batch = 0;  // the next one in that epoch, 0-based
+  // Of that epoch, by all processes; batches of another size continue from here. nullopt: an older checkpoint does not
+  // say, and its batches were as large as now.
+  std::optional<int64_t> consumed_samples = 0;
   int64_t global_step = 0;  // optimizer updates done
   int64_t num_samples = 0;  // trained on
 

@@ -58,6 +58,9 @@ inline constexpr char kDamagedCheckpoint[] = "DAMAGED_CHECKPOINT";
 inline constexpr char kCheckpoint[] = "CHECKPOINT";
 // Ours: training begins with given weights; data {path, weights_hash}.
 inline constexpr char kPretrained[] = "PRETRAINED";
+// Ours: operators of custom_black_list or custom_white_list that the first step of this process did not run, so that
+// listing them changed nothing; data {operators}.
+inline constexpr char kIdleOperators[] = "IDLE_OPERATORS";
 // Ours: evaluations stopped getting better; data {global_step, evaluations}.
 inline constexpr char kEarlyStop[] = "EARLY_STOP";
 // Ours: the replicas of a weight are not the same; data {step, parameter, rank}: a rank that differs from the first.

@@ -51,8 +51,11 @@ class Chain(WorkerTest):
         self.assertIsNone(result["energy_joules"])
         self.assertFalse(result["converged"])
         events = [r["name"] for r in self.records(self.path("train")) if r["type"] == "event"]
-        for event in ("INIT_START", "INIT_END", "TRAIN_START", "EPOCH_BEGIN", "EVALUATE", "TRAIN_END", "FINISHED"):
-            self.assertIn(event, events)
+        self.assertEqual([event for event in events if event != "CHECKPOINT"],  # written in the background
+                         ["INIT_START", "CONVERT_MODEL", "CREATE_OPTIMIZER", "MODEL_TO_DDP", "SUBMIT_INFO", "INIT_END",
+                          "LAUNCH_TRAINING", "TRAIN_START", "EPOCH_BEGIN", "INIT_EVALUATION", "EVALUATE", "TRAIN_END",
+                          "FINISHED"])
+        self.assertRegex(out, r"(?m)^\[finished\] steps: 12, seconds: \d+\.\d$")  # of an observer of the engine
         types = {r["type"] for r in self.records(self.path("train"))}
         self.assertEqual(types, {"event", "metadata", "metrics", "environment", "parameters", "result"})
 
@@ -240,9 +243,11 @@ class Interruption(WorkerTest):
         self.assertEqual(self.result(folder)["final_accuracy"], self.result(self.whole)["final_accuracy"])
 
     def test_another_configuration_in_the_same_folder_is_refused(self):
-        other = case("resnet", **{**SHORT, "Optimizer.lr.learning_rate": 0.01})
-        _, err = self.run_worker("train", self.write_config(self.folder, other), self.whole, code=2)
-        self.assertIn("another configuration", err)
+        for key, value in (("Optimizer.lr.learning_rate", 0.01), ("Optimizer.name", "AdamW")):
+            other = case("resnet", **{**SHORT, key: value})
+            out, err = self.run_worker("train", self.write_config(self.folder, other), self.whole, code=2)
+            self.assertIn("another configuration", err)
+            self.assertNotIn("damaged", out)
 
 
 class Failures(WorkerTest):
@@ -351,6 +356,7 @@ class Failures(WorkerTest):
         process = subprocess.run(["prlimit", "--as=2500000000", WORKER, "train", "--config", path, "--output",
                                   self.output], capture_output=True, text=True, timeout=120)
         self.assertEqual(process.returncode, 11, process.stderr)
+        self.assertEqual(len(process.stderr.strip().splitlines()), 1, process.stderr)
         self.assertIn("out of memory", process.stderr)
         self.assertEqual(self.records(self.output)[-1]["data"]["kind"], "out_of_memory")
 

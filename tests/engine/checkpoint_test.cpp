@@ -1,6 +1,11 @@
 #include "engine/checkpoint_writer.h"
 
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -22,7 +27,7 @@ class CheckpointTest : public testing::Test {
   }
   std::optional<ResumedCheckpoint> newest() {
     damaged_.clear();
-    return load_newest_checkpoint(folder_.path(), trained(),
+    return load_newest_checkpoint(folder_.path(), trained(), label_.config_hash,
                                   [&](const fs::path& path, const std::string&) { damaged_.push_back(path); });
   }
 
@@ -214,6 +219,47 @@ TEST_F(CheckpointTest, ADamagedCheckpointChangesNothing) {
     write_file_atomic(path / name, whole[name]);
   }
   EXPECT_GT(refused, 200);  // changes of blanks and of values in meta.json may pass
+}
+
+// Operators of libtorch wait in every thread but one until the gate opens.
+struct ThreadGate {
+  std::thread::id free = std::this_thread::get_id();
+  std::promise<void> open;
+  std::shared_future<void> opened = open.get_future().share();
+  std::atomic<bool> held = false;  // an operator has waited
+};
+ThreadGate* the_gate = nullptr;  // libtorch's callbacks are plain functions
+
+std::unique_ptr<at::ObserverContext> pass_gate(const at::RecordFunction&) {
+  if (std::this_thread::get_id() == the_gate->free) return nullptr;
+  the_gate->held = true;
+  the_gate->opened.wait();
+  return nullptr;
+}
+
+TEST(CheckpointWriter, TrainingGoesOnWhileItWrites) {
+  const TempFolder folder("checkpoint");
+  const auto module = toy_module();
+  Engine engine(*module, toy_options(),
+                {.checkpoint_folder = folder.path(), .label = {"toy", "hash"}, .target = {}, .observers = {}});
+  const int64_t indices[] = {0, 1, 2, 3};
+  const Batch batch = ToyData(4).gather(indices, 0);
+  const std::string saved = hash_of(state_of(module->model()));
+  ThreadGate gate;
+  the_gate = &gate;
+  const at::CallbackHandle handle = at::addGlobalCallback(at::RecordFunctionCallback(pass_gate));
+  engine.save();
+  module->training_step(batch).backward();
+  engine.optimizer().step({.learning_rate = 0.1});
+  EXPECT_TRUE(list_checkpoints(folder.path()).empty());
+  gate.open.set_value();
+  engine.finish_saving();
+  at::removeCallback(handle);
+  EXPECT_TRUE(gate.held);
+  EXPECT_NE(hash_of(state_of(module->model())), saved);
+  ASSERT_EQ(list_checkpoints(folder.path()).size(), 1u);
+  engine.load(list_checkpoints(folder.path())[0]);
+  EXPECT_EQ(hash_of(state_of(module->model())), saved);
 }
 
 TEST(TensorFile, FaultsNameTheTensor) {

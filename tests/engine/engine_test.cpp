@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -147,6 +148,40 @@ TEST(Engine, NonFiniteLossStopsBeforeTheUpdate) {
   EXPECT_TRUE(before.equal(module->model().parameters()[0].detach()));
 }
 
+// A finite loss whose gradients are not, and nothing is clipped or scaled.
+TEST(Engine, NonFiniteGradientsStopBeforeTheUpdate) {
+  for (const std::string& rule : Optimizer::names()) {
+    for (const double poison : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+      const auto module = toy_module();
+      int calls = 0;
+      NamedTensors before;
+      module->on_loss = [&](const torch::Tensor& loss) {
+        if (++calls == 7) {
+          for (const auto& [name, tensor] : state_of(module->model())) before.emplace_back(name, tensor.clone());
+          loss.register_hook([poison](const torch::Tensor& gradient) { return gradient * poison; });
+        }
+        return loss;
+      };
+      EngineOptions options = toy_options();
+      options.optimizer.name = rule;
+      options.schedule.learning_rate = 0.01;
+      Engine engine(*module, options, {});
+      const auto train = toy_loader(40);  // five batches an epoch
+      try {
+        engine.fit(*train, nullptr);
+        FAIL() << "no error";
+      } catch (const NonFiniteError& error) {
+        const std::string said = error.what();
+        EXPECT_NE(said.find("step 7 (epoch 1, batch 2): the norm of the gradients is "), std::string::npos) << said;
+        EXPECT_NE(said.find("the weights were not changed"), std::string::npos) << said;
+      }
+      EXPECT_EQ(hash_of(state_of(module->model())), hash_of(before)) << rule;
+      EXPECT_EQ(engine.optimizer().num_updates(), 6);
+      EXPECT_EQ(engine.state().global_step, 6);
+    }
+  }
+}
+
 // Every logged loss of a run as raw bits.
 std::vector<uint64_t> losses_of(const ToyModule& module) {
   std::vector<uint64_t> bits;
@@ -196,6 +231,70 @@ TEST(Engine, ResumesBitwiseFromEveryStep) {
   }
 }
 
+// The samples that were asked for, in their order; a loader without threads asks for those it trains on.
+class SeenData final : public Dataset {
+ public:
+  int64_t size() const override { return toy_.size(); }
+  std::string hash() const override { return "seen"; }
+  Batch gather(std::span<const int64_t> indices, int64_t epoch) const override {
+    seen.insert(seen.end(), indices.begin(), indices.end());
+    return toy_.gather(indices, epoch);
+  }
+  mutable std::vector<int64_t> seen;
+
+ private:
+  ToyData toy_{40};
+};
+
+std::unique_ptr<Loader> seen_loader(const std::shared_ptr<SeenData>& data, int64_t batch_size) {
+  return std::make_unique<Loader>(
+      data, Sampler::Options{.num_samples = data->size(), .batch_size = batch_size, .shuffle = true, .seed = 3},
+      Loader::Options{.num_workers = 0});
+}
+
+// Two steps of 8 samples, then batches of 16: every epoch still sees every sample once.
+TEST(Engine, BatchesOfAnotherSizeContinueAtTheSampleReached) {
+  const TempFolder folder("engine");
+  const auto module = toy_module();
+  EngineOptions options = toy_options();
+  EngineServices services = saving_to(folder.path());
+  int asked = 0;
+  services.stop_requested = [&] { return ++asked == 2; };
+  Engine engine(*module, options, services);
+  const auto data = std::make_shared<SeenData>();
+  EXPECT_THROW(engine.fit(*seen_loader(data, 8), nullptr), InterruptedError);
+  EXPECT_EQ(engine.state().consumed_samples, 16);
+  const std::vector<int64_t> first = data->seen;
+  const fs::path checkpoint = list_checkpoints(folder.path()).front();
+  options.ckpt_dir = checkpoint;
+  const auto continue_with = [&](int64_t batch_size) {
+    data->seen = first;
+    const auto again = toy_module();
+    Engine continued(*again, options, {});
+    EXPECT_TRUE(continued.resume());
+    continued.fit(*seen_loader(data, batch_size), nullptr);
+    return continued.state();
+  };
+  const TrainingState larger = continue_with(16);
+  ASSERT_EQ(data->seen.size(), 80u);
+  for (const int epoch : {0, 1}) {
+    const auto begin = data->seen.begin() + epoch * 40;
+    EXPECT_EQ(std::set<int64_t>(begin, begin + 40).size(), 40u) << "epoch " << epoch;
+  }
+  EXPECT_EQ(larger.global_step, 2 + 2 + 3);
+  EXPECT_EQ(larger.epoch, 2);
+  EXPECT_EQ(larger.num_samples, 80);
+
+  // A checkpoint of before the count was kept continues in batches of its own size.
+  const TrainingState same = continue_with(8);
+  const std::vector<int64_t> expected = data->seen;
+  Json meta = read_json_file(checkpoint / "meta.json");
+  ASSERT_EQ(meta.at("state").erase("consumed_samples"), 1u);
+  write_file_atomic(checkpoint / "meta.json", to_pretty(meta));
+  EXPECT_EQ(continue_with(8).global_step, same.global_step);
+  EXPECT_EQ(data->seen, expected);
+}
+
 TEST(Engine, AStopRequestSavesAndIsContinuedFrom) {
   const TempFolder folder("engine");
   const auto whole = toy_module();
@@ -238,6 +337,64 @@ TEST(Engine, ACheckpointOfAnotherConfigurationIsRefusedUnlessAskedFor) {
   other.checkpoint_folder = elsewhere.path();
   Engine third(*module, options, other);
   EXPECT_TRUE(third.resume());
+}
+
+class WideToyNetwork final : public Network {
+ public:
+  WideToyNetwork() : linear_(register_module("linear", torch::nn::Linear(4, 7))) {}
+  torch::Tensor forward(const TensorList& inputs) override { return linear_->forward(inputs.at(0)); }
+
+ private:
+  torch::nn::Linear linear_;
+};
+class WideToyModule final : public ToyModule {
+ public:
+  std::shared_ptr<Network> get_model() override { return std::make_shared<WideToyNetwork>(); }
+};
+
+class DamageObserver final : public EngineObserver {
+ public:
+  std::vector<std::string> damaged;
+  void on_event(std::string_view name, const Json& data) override {
+    if (name == keys::kDamagedCheckpoint) damaged.push_back(data.at("checkpoint").get<std::string>());
+  }
+};
+
+// Its tensors do not fit, and that is another configuration, not damage: nothing starts anew in its folder.
+TEST(Engine, ACheckpointOfAnotherModelOrOptimizerIsNotCalledDamaged) {
+  const TempFolder folder("engine");
+  const auto module = toy_module();
+  EngineOptions options = toy_options();
+  options.save_epoch = 1;
+  Engine engine(*module, options, saving_to(folder.path()));
+  const auto train = toy_loader(40);
+  engine.fit(*train, nullptr);
+
+  const auto expect_refused = [&](Module& other, const EngineOptions& other_options) {
+    DamageObserver damage;
+    EngineServices services = saving_to(folder.path());
+    services.label.config_hash = "other";
+    services.observers = {&damage};
+    Engine next(other, other_options, services);
+    const std::string before = hash_of(state_of(other.model()));
+    try {
+      next.resume();
+      FAIL() << "no error";
+    } catch (const ConfigError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("epoch_2_step_10 was made with another configuration (hash hash, now other)"),
+                std::string::npos)
+          << said;
+    }
+    EXPECT_TRUE(damage.damaged.empty());
+    EXPECT_EQ(hash_of(state_of(other.model())), before);
+  };
+  WideToyModule wide;
+  wide.init();
+  expect_refused(wide, options);
+  EngineOptions adam = options;
+  adam.optimizer.name = "Adam";
+  expect_refused(*toy_module(), adam);
 }
 
 TEST(Engine, PredictKeepsTheOrderOfTheData) {

@@ -21,7 +21,12 @@ class EventList final : public EventHandler {
   void on_init_start(const Json&) override { add("INIT_START"); }
   void on_convert_model(const Json&) override { add("CONVERT_MODEL"); }
   void on_create_optimizer(const Json&) override { add("CREATE_OPTIMIZER"); }
+  void on_model_to_fp16(const Json&) override { add("MODEL_TO_FP16"); }
   void on_model_to_ddp(const Json&) override { add("MODEL_TO_DDP"); }
+  void on_submit_info(const Json&) override { add("SUBMIT_INFO"); }
+  void on_init_end(const Json&) override { add("INIT_END"); }
+  void on_launch_training(const Json&) override { add("LAUNCH_TRAINING"); }
+  void on_finished(const Json&) override { add("FINISHED"); }
   void on_train_start(const Json&) override { add("TRAIN_START"); }
   void on_train_end(const Json&) override { add("TRAIN_END"); }
   void on_epoch_begin(const Json&) override { add("EPOCH_BEGIN"); }
@@ -163,6 +168,27 @@ TEST(Hooks, AModuleMayRefuseOptions) {
   EngineOptions options = hook_options(EngineOptions::RunMode::Step);
   options.num_epochs = 101;
   EXPECT_THROW(HookRun{options}, ConfigError);
+}
+
+TEST(Hooks, LevelO2HasAnEventMore) {
+  EngineOptions options = hook_options(EngineOptions::RunMode::Step);
+  options.precision.mixed = torch::kBFloat16;
+  options.precision.low_weights = true;
+  const HookRun run(options);
+  Calls expected = kInit;
+  expected.insert(expected.end() - 1, "MODEL_TO_FP16");
+  EXPECT_EQ(run.module.calls, expected);
+}
+
+// Those of the program around the engine (apps/assay-worker/train.cpp) reach a module's handler through it. That the
+// program sends them is shown by tests/cli/worker_test.py.
+TEST(Hooks, EventsOfTheProgramReachHandlers) {
+  HookRun run(hook_options(EngineOptions::RunMode::Step));
+  run.module.calls.clear();
+  for (const char* event : {keys::kSubmitInfo, keys::kInitEnd, keys::kLaunchTraining, keys::kFinished}) {
+    run.engine.notify(event);
+  }
+  EXPECT_EQ(run.module.calls, (Calls{"SUBMIT_INFO", "INIT_END", "LAUNCH_TRAINING", "FINISHED"}));
 }
 
 TEST(Hooks, EventsOfAStepSayWhatHappened) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/peak_precisions.h"
 #include "engine/adapter_contract.h"
 #include "engine/fused_optimizer.h"
 #include "toy.h"
@@ -15,6 +16,7 @@ namespace assay {
 namespace {
 
 const fs::path kTestPlugins = ASSAY_TEST_PLUGINS;
+const std::vector<std::string> kShippedClasses = registered_adapters();  // before another test registers its own
 
 void expect_contract(Adapter& adapter) {
   for (const ContractCheck& check : check_adapter(adapter)) {
@@ -23,7 +25,7 @@ void expect_contract(Adapter& adapter) {
 }
 
 TEST(PluginContract, HoldsForEveryAdapterThatIsShipped) {
-  for (const std::string& name : registered_adapters()) expect_contract(*make_adapter(name).adapter);
+  for (const std::string& name : kShippedClasses) expect_contract(*make_adapter(name).adapter);
   ASSERT_FALSE(bundled_plugins().empty());
   for (const fs::path& library : bundled_plugins()) expect_contract(*load_plugin(library).adapter);
 }
@@ -63,7 +65,7 @@ TEST(Plugin, RefusesWhatDoesNotFitBeforeTouchingIt) {
       {"null_descriptor", "returns nothing"},
       {"magic", "not one of assay"},
       {"size", "its descriptor has 8 bytes"},
-      {"interface", "built for plugin interface 999, this program has 1"},
+      {"interface", "built for plugin interface 999, this program has 2"},
       {"libtorch", "built for libtorch 1.8.0"},
       {"compiler", "another compiler: clang with another library"},
       {"no_name", "no name"},
@@ -102,16 +104,22 @@ TEST(PluginContract, FindsEveryKindOfBreakage) {
                                                                  {"device_twice", "devices"},
                                                                  {"takes_cpu", "devices"},
                                                                  {"order_throws", "hooks_in_order"},
+                                                                 {"ddp_throws", "hooks_in_order"},
+                                                                 {"no_low_weights", "hooks_in_order"},
                                                                  {"renames", "parameters_kept"},
                                                                  {"no_network", "parameters_kept"},
                                                                  {"changes_values", "parameters_kept"},
                                                                  {"changes_shapes", "parameters_kept"},
+                                                                 {"ddp_changes_values", "parameters_kept"},
                                                                  {"no_optimizer", "every_parameter"},
                                                                  {"forgets_parameter", "every_parameter"},
                                                                  {"keeps_gradients", "every_parameter"},
                                                                  {"wrong_gradients", "gradients"},
+                                                                 {"nan_gradients", "gradients"},
+                                                                 {"hides_non_finite", "non_finite_gradients"},
                                                                  {"never_skips", "loss_scaler"},
                                                                  {"stubborn_scaler", "loss_scaler"},
+                                                                 {"no_scaler", "loss_scaler"},
                                                                  {"forgets_state", "exact_resume"}};
   const LoadedAdapter plugin = load_plugin(kTestPlugins / "broken.so");
   for (const auto& [way, check_name] : ways) {
@@ -129,10 +137,14 @@ TEST(Plugin, TheEngineRefusesABrokenConversion) {
   const auto refusal = [&](const char* way) -> std::string {
     const Broken broken(way);
     const auto module = toy_module();
+    EngineOptions options = toy_options();
+    options.precision.mixed = torch::kHalf;
+    options.precision.low_weights = true;
+    options.precision.scaling = LossScaler::Options{};
     EngineServices services;
     services.adapter = plugin.adapter.get();
     try {
-      const Engine engine(*module, toy_options(), services);
+      const Engine engine(*module, options, services);
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -143,6 +155,8 @@ TEST(Plugin, TheEngineRefusesABrokenConversion) {
             "adapter 'broken': convert_model changed the shape of parameter 'linear.weight'");
   EXPECT_EQ(refusal("no_network"), "adapter 'broken': convert_model made no network");
   EXPECT_EQ(refusal("no_optimizer"), "adapter 'broken': create_optimizer made none");
+  EXPECT_EQ(refusal("no_low_weights"), "adapter 'broken': model_to_fp16 made nothing");
+  EXPECT_EQ(refusal("no_scaler"), "adapter 'broken': create_grad_scaler made none");
   EXPECT_EQ(refusal(""), "accepted");
 }
 
@@ -172,6 +186,15 @@ TEST(Plugin, TheReferenceOptimizerAgreesWithTheFusedOne) {
     EXPECT_TRUE(torch::allclose(plain->model().parameters()[0], fused->model().parameters()[0], 1e-5, 1e-6)) << rule;
     EXPECT_TRUE(torch::allclose(plain->model().parameters()[1], fused->model().parameters()[1], 1e-5, 1e-6)) << rule;
   }
+}
+
+// One list for plugins and for vendor.yaml.
+TEST(DeviceRegistry, TakesEveryPrecisionOfVendorFiles) {
+  DeviceRegistry devices;
+  DeviceSpec device{.name = "every"};
+  for (const std::string& precision : peak_precisions()) device.peak_flops[precision] = 1e12;
+  devices.add(device, "test");
+  EXPECT_EQ(devices.peak_flops("every", "tfloat32", 1), 1e12);
 }
 
 TEST(DeviceRegistry, KnowsTheProcessorAndMeasuresItsPeak) {

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "engine/fused_optimizer.h"
 #include "engine/tensor_file.h"
+#include "nn/linear.h"
 #include "record/keys.h"
 #include "toy.h"
 
@@ -172,6 +173,33 @@ TEST(Float16, TheBackwardPassRoundsAndVanishes) {
   EXPECT_EQ(gradient(0.7f), nearest_half(nearest_half(0.7f) * x));
 }
 
+// The product of a layer is `linear`, whatever the layout of its weight and whether three stand side by side.
+TEST(OperatorPrecision, ListsReachTheProductsOfLayers) {
+  const torch::Tensor x = torch::full({1, 1, 1}, kFine), weight = torch::ones({1, 1});
+  const std::vector<std::function<torch::Tensor()>> products = {
+      [&] { return linear(x, weight, WeightLayout::OutIn); }, [&] { return linear(x, weight, WeightLayout::InOut); },
+      [&] { return linear3(x, weight, weight, weight).slice(-1, 0, 1); },
+      [&] { return affine(x, weight, torch::zeros({1})); }};
+  for (const auto& product : products) expect_bfloat16(in_autocast(product));
+  const OperatorPrecision lists({.black_list = {"linear"}});
+  for (const auto& product : products) expect_float(in_autocast(product));
+}
+
+TEST(OperatorPrecision, KnowsWhichOfTheListsDidNotRun) {
+  for (const torch::ScalarType dtype : {torch::kBFloat16, torch::kHalf}) {
+    OperatorPrecision lists(
+        {.dtype = dtype, .black_list = {"mm", "reduce_sum"}, .white_list = {"aten::clamp_min", "tanh"}});
+    matrix_product();  // outside of a scope it does not count
+    {
+      const AutocastScope scope(dtype);
+      torch::ones({2}).sum();
+      clamped();
+    }
+    EXPECT_EQ(lists.end_watch({"mm", "reduce_sum", "aten::clamp_min", "tanh"}),
+              (std::vector<std::string>{"mm", "tanh"}));
+  }
+}
+
 // --- the engine
 
 EngineOptions mixed_options(torch::ScalarType dtype, bool low_weights) {
@@ -202,6 +230,30 @@ double movement(const PrecisionOptions& precision) {
   return (weights_of(*module) - before).norm().item<double>();
 }
 
+class IdleObserver final : public EngineObserver {
+ public:
+  std::vector<Json> told;
+  void on_event(std::string_view name, const Json& data) override {
+    if (name == keys::kIdleOperators) told.push_back(data.at("operators"));
+  }
+};
+
+TEST(Precision, AListedOperatorThatTheFirstStepDoesNotRunIsTold) {
+  const auto told = [](const std::vector<std::string>& black, const std::vector<std::string>& white) {
+    const auto module = toy_module();
+    EngineOptions options = mixed_options(torch::kBFloat16, false);
+    options.precision.black_list = black;
+    options.precision.white_list = white;
+    IdleObserver idle;
+    Engine engine(*module, options, {.checkpoint_folder = {}, .label = {}, .target = {}, .observers = {&idle}});
+    engine.fit(*toy_loader(), nullptr);
+    return idle.told;
+  };
+  EXPECT_EQ(told({"addmm"}, {}), std::vector<Json>{});  // what torch::nn::Linear calls
+  EXPECT_EQ(told({}, {}), std::vector<Json>{});
+  EXPECT_EQ(told({"addmm", "conv2d"}, {"tanh"}), (std::vector<Json>{{"conv2d", "tanh"}}));  // once
+}
+
 TEST(LossScaling, KeepsGradientsThatWouldVanish) {
   const double exact = movement({});
   EXPECT_GT(exact, 0.01);
@@ -210,6 +262,9 @@ TEST(LossScaling, KeepsGradientsThatWouldVanish) {
   EXPECT_NEAR(movement({.mixed = torch::kHalf, .scaling = LossScaler::Options{}}), exact, 0.01 * exact);
   EXPECT_NEAR(movement({.mixed = torch::kHalf, .low_weights = true, .scaling = LossScaler::Options{}}), exact,
               0.01 * exact);
+  const LossScaler::Options fixed{.initial = 32768, .dynamic = false};
+  EXPECT_NEAR(movement({.mixed = torch::kHalf, .scaling = fixed}), exact, 0.01 * exact);
+  EXPECT_EQ(movement({.mixed = torch::kHalf, .scaling = LossScaler::Options{.initial = 1, .dynamic = false}}), 0);
   EXPECT_NEAR(movement({.mixed = torch::kBFloat16}), exact, 0.02 * exact);  // its range is that of float32
 }
 
@@ -247,6 +302,31 @@ TEST(LossScaling, SkipsStepsThatOverflowAndBacksOff) {
   EXPECT_EQ(module->logs[1].found_inf, 0);
   EXPECT_EQ(module->logs[1].loss_scale, std::ldexp(32768, -static_cast<int>(skipped)));
   EXPECT_FALSE(weights_of(*module).equal(before));
+  EXPECT_TRUE(weights_of(*module).isfinite().all().item<bool>());
+}
+
+// A static scale skips the step that overflows, stays what it is, and training goes on.
+TEST(LossScaling, AStaticScaleSurvivesOneOverflow) {
+  const auto module = toy_module();
+  int calls = 0;
+  std::vector<torch::Tensor> weights;  // at the beginning of each step
+  module->on_loss = [&](const torch::Tensor& loss) {
+    weights.push_back(weights_of(*module));
+    return ++calls == 3 ? loss * 1e6 : loss;
+  };
+  EngineOptions options = mixed_options(torch::kHalf, false);
+  options.precision.scaling = LossScaler::Options{.initial = 1024, .dynamic = false};
+  options.max_steps = 6;
+  SkipObserver skips;
+  Engine engine(*module, options, {.checkpoint_folder = {}, .label = {}, .target = {}, .observers = {&skips}});
+  engine.fit(*toy_loader(), nullptr);
+  EXPECT_EQ(skips.steps, std::vector<int64_t>{3});
+  EXPECT_EQ(skips.next_scales, std::vector<double>{1024});
+  EXPECT_EQ(engine.optimizer().loss_scale(), 1024);
+  EXPECT_EQ(engine.optimizer().num_updates(), 5);
+  ASSERT_EQ(weights.size(), 6u);
+  EXPECT_TRUE(weights[3].equal(weights[2]));
+  for (const size_t step : {1, 2, 4, 5}) EXPECT_FALSE(weights[step].equal(weights[step - 1])) << step;
   EXPECT_TRUE(weights_of(*module).isfinite().all().item<bool>());
 }
 

@@ -77,6 +77,24 @@ TEST(Attention, GradientsAgreeWithFiniteDifferencesUnderDropout) {
       attention_inputs({2, 5, 6, 2}));
 }
 
+// The same seed drops the same weights, so that a mask does not depend on the precision.
+TEST(Attention, DropsWhatTheSeparateOperatorsDrop) {
+  for (const AttentionShape& shape : kAttentionShapes) {
+    for (const uint64_t stream : {0, 1}) {
+      const AttentionOptions options{
+          .num_heads = shape.heads, .causal = true, .dropout = 0.3, .dropout_stream = stream};
+      const auto seeded = [&](auto function) {
+        return [&options, function](const std::vector<torch::Tensor>& in) {
+          torch::manual_seed(123);
+          return function(in[0], in[1], options);
+        };
+      };
+      expect_same_pass(seeded(attention), seeded(plain_attention), attention_inputs(shape),
+                       "length " + std::to_string(shape.length) + " stream " + std::to_string(stream));
+    }
+  }
+}
+
 // Values of 1 make the result the sum of the weights that stayed, over the probability to stay.
 TEST(Attention, DropoutKeepsTheMeanAndFollowsTheGenerator) {
   const AttentionOptions options{.num_heads = 2, .causal = false, .key_mask = {}, .dropout = 0.25};

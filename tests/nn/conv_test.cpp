@@ -97,6 +97,9 @@ TEST(Convolve, EvaluationIsLibtorchs) {
 TEST(Convolve, GradientsAgreeWithFiniteDifferences) {
   torch::manual_seed(53);
   expect_finite_differences(convolve_with({1, 2, 3, 5, 4, 1, 2}, "Convolve"), inputs_of({1, 2, 3, 5, 4, 1, 2}));
+  // By patches, which begin at 64 channels: too many weights for all of them.
+  const Shape patches{1, 64, 64, 4, 3, 3, 2};
+  expect_finite_differences(convolve_with(patches, "Convolve"), inputs_of(patches), 53);
   // Winograd's own functions, which small shapes do not reach through convolve().
   const auto differences = [](const torch::Tensor& x, const torch::Tensor& weight) {
     const torch::Tensor dy = numbers({x.size(0), weight.size(0), x.size(2), x.size(3)});
@@ -169,6 +172,30 @@ TEST(NormReluConvolve, EqualsItsParts) {
     inputs.push_back(shift);
     expect_same_pass(with(true), with(false), inputs, name_of(s));
     EXPECT_TRUE(torch::allclose(statistics[0], statistics[1], 1e-5, 1e-6));
+  }
+}
+
+TEST(NormReluConvolve, GradientsAgreeWithFiniteDifferences) {
+  torch::manual_seed(57);
+  for (const Shape& s : {Shape{2, 3, 2, 4, 3, 1, 1}, Shape{2, 2, 3, 5, 4, 3, 2}}) {
+    std::vector<torch::Tensor> inputs = inputs_of(s);
+    inputs.push_back(torch::rand({s.in}, torch::kDouble) + 0.5);
+    inputs.push_back(torch::randn({s.in}, torch::kDouble));
+    expect_finite_differences(
+        [&](const auto& x) {
+          torch::nn::Conv2d conv(options_of(s));
+          torch::nn::BatchNorm2d norm(s.in);
+          norm->to(torch::kDouble);
+          conv->weight = x[1];
+          norm->weight = x[2];
+          norm->bias = x[3];
+          const torch::Tensor y = norm_relu_convolve(*norm, *conv, x[0]);
+          if (y.requires_grad()) {
+            EXPECT_NE(y.grad_fn()->name().find("NormReluConvolve"), std::string::npos) << y.grad_fn()->name();
+          }
+          return y;
+        },
+        inputs);
   }
 }
 

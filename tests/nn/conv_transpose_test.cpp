@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "fused_check.h"
 
 namespace assay {
 namespace {
@@ -30,6 +31,19 @@ TEST(ConvTranspose, ComputesWhatLibtorchComputes) {
       EXPECT_TRUE(convolve_transposed(*conv, x).equal(conv->forward(x)));
     }
   }
+}
+
+TEST(ConvTranspose, GradientsAgreeWithFiniteDifferences) {
+  torch::manual_seed(4);
+  expect_finite_differences(
+      [](const auto& x) {
+        torch::nn::ConvTranspose2d conv(torch::nn::ConvTranspose2dOptions(3, 2, 2).stride(2));
+        conv->weight = x[1];
+        conv->bias = x[2];
+        return convolve_transposed(*conv, x[0]);
+      },
+      {torch::randn({2, 3, 3, 2}, torch::kDouble), torch::randn({3, 2, 2, 2}, torch::kDouble),
+       torch::randn({2}, torch::kDouble)});
 }
 
 TEST(ConvTranspose, RefusesPatchesThatOverlap) {

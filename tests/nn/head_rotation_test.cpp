@@ -44,6 +44,20 @@ TEST(HeadRotation, GradientsAgreeWithFiniteDifferences) {
   expect_finite_differences(rotating(s, false), rotation_inputs(s));
 }
 
+TEST(HeadRotation, GradientsOfAttentionWithItAgreeWithFiniteDifferences) {
+  const RotationShape s{2, 3, 2, 2, 1};
+  torch::manual_seed(6);
+  const torch::Tensor positions = torch::randint(60, {s.batch, s.num_positions, s.length});
+  const Rotations rotations(2 * s.num_pairs, 60, 10'000);
+  expect_finite_differences(
+      [&](const std::vector<torch::Tensor>& in) {
+        AttentionOptions options{.num_heads = s.heads, .causal = true};
+        options.rotation = rotations.at(positions, in[0].detach());
+        return attention(in[0], in[1], options);
+      },
+      rotation_inputs(s));
+}
+
 TEST(HeadRotation, ResultsDoNotDependOnThreads) {
   const RotationShape s{2, 100, 2, 2, 4};
   expect_same_on_any_threads(rotating(s, false), rotation_inputs(s));

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "fused_check.h"
 #include "nn/norm_kernels.h"
 
 namespace assay {
@@ -112,6 +113,26 @@ TEST(NormAct, GradientsAgreeWithFiniteDifferences) {
       values[i] = before;
       EXPECT_NEAR(gradient[i], (above - below) / (2 * kStep), 1e-6) << name << " " << i;
     }
+  }
+}
+
+TEST(NormAct, GradientsWithoutAResidualAgreeWithFiniteDifferences) {
+  for (const bool relu : {false, true}) {
+    torch::manual_seed(4);
+    expect_finite_differences(
+        [&](const std::vector<torch::Tensor>& in) {
+          torch::nn::BatchNorm2d norm(3);
+          norm->to(torch::kDouble);
+          norm->weight = in[1];
+          norm->bias = in[2];
+          const torch::Tensor y = norm_act(*norm, in[0], {.residual = {}, .relu = relu});
+          if (y.requires_grad()) {
+            EXPECT_NE(y.grad_fn()->name().find("NormAct"), std::string::npos) << y.grad_fn()->name();
+          }
+          return y;
+        },
+        {torch::randn({2, 3, 3, 2}, torch::kDouble).contiguous(kLast), torch::rand({3}, torch::kDouble) + 0.5,
+         torch::randn({3}, torch::kDouble)});
   }
 }
 

@@ -3,11 +3,13 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/dropout.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
 #include "device/allocator.h"
+#include "nn/norm_act.h"
 
 namespace assay {
 
@@ -49,6 +51,28 @@ Outcome run(bool again, bool input_needs_gradient = true) {
 }
 
 }  // namespace
+
+// The second pass says that it is one, so that what counts batches does not count one twice.
+TEST(Recompute, StatisticsOfABatchAreTakenOnce) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {  // the fused operator, and libtorch's
+    const auto statistics = [&](bool again) {
+      torch::manual_seed(3);
+      torch::nn::BatchNorm2d norm(4);
+      const torch::Tensor x =
+          torch::randn({3, 4, 5, 5}).to(type).contiguous(torch::MemoryFormat::ChannelsLast).set_requires_grad(true);
+      const RecomputedPart body = [&](const std::vector<torch::Tensor>& in) {
+        return std::vector<torch::Tensor>{norm_act(*norm, in[0], {.residual = {}, .relu = true})};
+      };
+      EXPECT_FALSE(is_recomputing());
+      const torch::Tensor y = (again ? recompute(body, {x}) : body({x}))[0];
+      y.to(torch::kFloat).square().sum().backward();
+      return std::vector<torch::Tensor>{norm->running_mean, norm->running_var, norm->num_batches_tracked, x.grad(),
+                                        norm->weight.grad()};
+    };
+    const auto once = statistics(false), twice = statistics(true);
+    for (size_t i = 0; i < once.size(); ++i) EXPECT_TRUE(torch::equal(once[i], twice[i])) << i << " " << type;
+  }
+}
 
 TEST(Recompute, GivesBitwiseTheGradientsOfThePlainCall) {
   const Outcome plain = run(false);

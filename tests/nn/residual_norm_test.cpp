@@ -61,6 +61,15 @@ TEST(ResidualNorm, GradientsAgreeWithFiniteDifferencesUnderDropout) {
       norm_inputs(2, 5));
 }
 
+TEST(ResidualNorm, GradientsOfLayerNormAloneAgreeWithFiniteDifferences) {
+  const std::vector<torch::Tensor> all = norm_inputs(3, 5);
+  expect_finite_differences(
+      [](const auto& in) {
+        return layer_norm(in[0], {in[1], in[2], 1e-5});
+      },
+      {all[0], all[3], all[4]});
+}
+
 // One of the results may not be used.
 TEST(ResidualNorm, EachResultAloneHasItsGradients) {
   for (const bool normed : {false, true}) {
@@ -84,6 +93,22 @@ TEST(ResidualNorm, DropsTheAddendOnly) {
   const torch::Tensor dropped = made.sum.eq(3), kept = (made.sum - (3 + 2 / 0.8)).abs().lt(1e-5);
   EXPECT_TRUE(dropped.logical_or(kept).all().item<bool>());
   EXPECT_NEAR(dropped.to(torch::kFloat).mean().item<double>(), 0.2, 0.02);  // 10000 draws: deviation 0.004
+}
+
+// Streams are other masks, in the fused operator and where it cannot run, and the same ones there.
+TEST(ResidualNorm, StreamsDropOtherElementsInEveryPrecision) {
+  const auto dropped = [](torch::ScalarType type, uint64_t stream) {
+    torch::manual_seed(6);
+    const auto filled = [&](double value, at::IntArrayRef shape) { return torch::full(shape, value, type); };
+    return residual_norm(filled(0, {9, 100}), {filled(1, {9, 100}), filled(0, {100}), 0.5, stream},
+                         {filled(1, {100}), filled(0, {100}), 1e-5})
+        .sum.eq(0);
+  };
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    EXPECT_TRUE(dropped(type, 0).equal(dropped(torch::kDouble, 0)));
+    EXPECT_TRUE(dropped(type, 1).equal(dropped(torch::kDouble, 1)));
+    EXPECT_FALSE(dropped(type, 0).equal(dropped(type, 1)));
+  }
 }
 
 TEST(ResidualNorm, FarMeansDoNotCancel) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/case.h"
+#include "config/peak_precisions.h"
 #include "config/yaml.h"
 #include "plan/vendors/environment_file.h"
 
@@ -72,6 +73,17 @@ void read_devices(VendorHardware& out, const Value& value, const std::string& pa
   out.device_count = static_cast<int>(value.as_int());
 }
 
+// Figures without titles cannot be told apart, see monitor/devices.h.
+void read_monitor(VendorHardware& out, const Value& value, const std::string& path) {
+  out.monitor_command = command_of(value, path);
+  for (const Value& item : value.items()) {
+    if (item.as_string().find("noheader") == std::string::npos) continue;
+    fail_at(item, fmt::format("{} must print titles above its figures, or a JSON object a line, found {}; leave out "
+                              "noheader",
+                              path, item.text()));
+  }
+}
+
 VendorHardware read_hardware(const std::string& name, const Value& node) {
   VendorHardware out;
   out.name = name;
@@ -87,11 +99,11 @@ VendorHardware read_hardware(const std::string& name, const Value& node) {
     out.visible_devices = value->as_string();
   }
   if (const Value* value = given(node, "devices")) read_devices(out, *value, path + ".devices");
-  if (const Value* value = given(node, "monitor")) out.monitor_command = command_of(*value, path + ".monitor");
+  if (const Value* value = given(node, "monitor")) read_monitor(out, *value, path + ".monitor");
   if (const Value* value = given(node, "memory")) out.memory_bytes = positive(*value, path + ".memory");
   if (const Value* peaks = given(node, "peak_flops")) {
     need_map(*peaks, path + ".peak_flops");
-    check_keys(*peaks, path + ".peak_flops", known_precisions());
+    check_keys(*peaks, path + ".peak_flops", peak_precisions());
     for (const Value::Entry& entry : peaks->entries()) {
       out.peak_flops[entry.key] = positive(entry.value, fmt::format("{}.peak_flops.{}", path, entry.key));
     }
@@ -144,11 +156,6 @@ void read_head(VendorInfo& info, const Value& root) {
 const VendorHardware* VendorInfo::find(std::string_view wanted) const {
   const auto found = hardware.find(std::string(wanted));
   return found == hardware.end() ? nullptr : &found->second;
-}
-
-const std::vector<std::string>& known_precisions() {
-  static const std::vector<std::string> kPrecisions = {"float64", "float32", "tfloat32", "bfloat16", "float16", "int8"};
-  return kPrecisions;
 }
 
 VendorInfo read_vendor(const fs::path& home, const std::string& vendor) {

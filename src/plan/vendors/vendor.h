@@ -52,7 +52,4 @@ std::optional<int> device_count_of(std::string_view output);
 
 Json to_json(const VendorHardware& hardware);
 
-// The precisions that peaks are known for.
-const std::vector<std::string>& known_precisions();
-
 }  // namespace assay

@@ -1,9 +1,11 @@
 // A plugin that is broken in the way that the environment variable ASSAY_BROKEN names, for
 // tests/engine/plugin_test.cpp.
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "engine/plugin.h"
 
 namespace {
@@ -13,6 +15,13 @@ using namespace assay;
 bool broken(const char* way) {
   const char* chosen = std::getenv("ASSAY_BROKEN");
   return chosen && std::string(chosen) == way;
+}
+
+// Of the processes of a run; alone, too.
+bool is_last_process() {
+  const char* rank = std::getenv("RANK");
+  const char* size = std::getenv("WORLD_SIZE");
+  return !rank || !size || std::atoi(rank) + 1 == std::atoi(size);
 }
 
 // Hands everything to another network, under other names.
@@ -32,7 +41,12 @@ class BrokenOptimizer final : public Optimizer {
   Outcome step(const Update& update) override {
     Update own = update;
     if (broken("never_skips")) own.skip_non_finite = false, own.gradient_scale = 1e30;
-    return inner_->step(own);
+    try {
+      return inner_->step(own);
+    } catch (const NonFiniteError&) {
+      if (broken("hides_non_finite")) return {};
+      throw;
+    }
   }
   void clear_grad() override {
     if (!broken("keeps_gradients")) inner_->clear_grad();
@@ -86,10 +100,20 @@ class BrokenAdapter final : public Adapter {
     if (broken("forgets_parameter")) module.model().parameters()[0].requires_grad_(false);
     return std::make_unique<BrokenOptimizer>(Adapter::create_optimizer(module, options));
   }
+  std::unique_ptr<LowPrecisionWeights> model_to_fp16(Network& network, torch::ScalarType dtype) override {
+    if (broken("no_low_weights")) return nullptr;
+    return Adapter::model_to_fp16(network, dtype);
+  }
+  void model_to_ddp(Network& network) override {
+    if (broken("ddp_throws")) throw std::runtime_error("model_to_ddp does not work here");
+    if (broken("ddp_changes_values")) network.parameters()[0].detach().mul_(2);
+  }
   void backward(Module& module, const torch::Tensor& loss) override {
+    if (broken("nan_gradients") && is_last_process()) return module.backward(loss * std::nan(""));
     module.backward(broken("wrong_gradients") ? loss * 1.01 : loss);
   }
   std::unique_ptr<LossScaler> create_grad_scaler(const LossScaler::Options& options) override {
+    if (broken("no_scaler")) return nullptr;
     if (broken("stubborn_scaler")) return std::make_unique<StubbornScaler>(options);
     return Adapter::create_grad_scaler(options);
   }

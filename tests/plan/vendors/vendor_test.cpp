@@ -66,6 +66,8 @@ TEST(Vendor, FaultsNameFileLineAndKey) {
   EXPECT_THAT(vendor_error("name: acme\n"), HasSubstr("hardware must be a map"));
   EXPECT_THAT(vendor_error("name: acme\nhardware: {X1: {devices: 0}}\n"), HasSubstr("hardware.X1.devices"));
   EXPECT_THAT(vendor_error("name: acme\nhardware: {X1: {monitor: acme-smi}}\n"), HasSubstr("a command as a list"));
+  EXPECT_THAT(vendor_error("name: acme\nhardware:\n  X1:\n    monitor: [smi, \"--format=csv,noheader\"]\n"),
+              AllOf(HasSubstr("vendor.yaml:4"), HasSubstr("leave out noheader")));
   EXPECT_THAT(vendor_error("name: acme\nhardware: {X1: {peak_flops: {fp32: 1}}}\n"), HasSubstr("peak_flops.fp32"));
   EXPECT_THAT(vendor_error("name: acme\nhardware: {X1: {peak_flops: {float32: 0}}}\n"), HasSubstr("above 0"));
   EXPECT_THAT(vendor_error("name: acme\nhardware: {X1: {visible_devices: A B}}\n"), HasSubstr("name of a variable"));
