@@ -24,4 +24,10 @@ fs::path data_home() {
   throw UsageError("no folder for data sets: set ASSAY_DATA, or HOME");
 }
 
+fs::path find_data(const std::string& name) {
+  const fs::path prepared = data_home() / name, installed = fs::path("/usr/share/datasets") / name;
+  std::error_code ignored;
+  return !fs::exists(prepared, ignored) && fs::is_directory(installed, ignored) ? installed : prepared;
+}
+
 }  // namespace assay

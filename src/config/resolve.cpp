@@ -226,13 +226,18 @@ class Resolver {
     overrides_.push_back({change.path, std::move(change.before), std::move(change.after), allowed});
   }
 
-  // A data set without a folder is the one that `assay data prepare` makes.
+  // A data set without a folder is the one that `assay data prepare` makes, or what its package installed.
   void locate_data() {
     const Value* path = effective_.find("data.path");
     const Value* name = effective_.find("data.name");
     if ((path && !path->is_null()) || !name || !name->is_string() || !is_plain_name(name->as_string())) return;
-    effective_.set_path("data.path", Value::string((data_home() / name->as_string()).string(),
-                                                   {kLayerDerived, "where assay data prepare puts it", 0}));
+    const fs::path found = find_data(name->as_string());
+    const bool is_prepared = found == data_home() / name->as_string();
+    effective_.set_path(
+        "data.path",
+        Value::string(
+            found.string(),
+            {kLayerDerived, is_prepared ? "where assay data prepare puts it" : "where its package puts it", 0}));
   }
 
   // A library is found relative to the vendor's folder, whoever names it; a name without a folder stays a name.

@@ -252,6 +252,7 @@ void add_distributed(Sections& sections, Keys& keys) {
   add(count("Distributed.max_restarts", 3, 0, "Restarts from the last checkpoint after a process was lost."));
   add(choice("Distributed.comm.transport", {"auto", "shared_memory", "gloo"}, "How data goes between processes."));
   add(positive("Distributed.comm.time_limit_s", 30.0, "Seconds after which a process that does not answer is lost."));
+  add(positive("Distributed.comm.join_limit_s", 30.0, "Seconds until all processes must have found each other."));
   add(text("Distributed.comm.interface", nullptr, "Network interface between hosts; null: the one to the master."));
   add(choice("Distributed.ps.mode", {"none", "sync", "async", "geo"}, "How trainers and parameter servers keep step."));
   add(count("Distributed.ps.geo_steps", 10, 1, "With geo: steps between two exchanges."));

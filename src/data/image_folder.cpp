@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "data/picture_file.h"
 #include "data/random.h"
 #include "data/resample.h"
 
@@ -101,11 +102,11 @@ void ImageFolder::find_samples() {
   if (options_.limit >= 0 && options_.limit < size()) samples_.resize(static_cast<size_t>(options_.limit));
   if (samples_.empty()) throw DataError(fmt::format("{}: no pictures (.jpg, .jpeg, .png) in it", split.string()));
   for (const Sample& sample : samples_) {
+    const fs::path path = options_.folder / sample.path;
     std::error_code error;
-    const uintmax_t bytes = fs::file_size(options_.folder / sample.path, error);
+    const uintmax_t bytes = options_.check_ends ? check_picture_file(path) : fs::file_size(path, error);
     if (error || bytes == 0) {
-      throw DataError(fmt::format("{}: {}", (options_.folder / sample.path).string(),
-                                  error ? error.message() : std::string("is empty")));
+      throw DataError(fmt::format("{}: {}", path.string(), error ? error.message() : std::string("is empty")));
     }
     hash.update(fmt::format("{} {}\n", sample.path, bytes));
   }
@@ -231,6 +232,7 @@ std::shared_ptr<const Dataset> make_image_folder(const DatasetRequest& request, 
   o.mean = section.get_doubles("mean", o.mean);
   o.std = section.get_doubles("std", o.std);
   o.fast_decode = section.get_bool("fast_decode", o.fast_decode);
+  o.check_ends = section.get_bool("check_ends", o.check_ends);
   o.check_files = section.get_bool("check_files", o.check_files);
   o.seed = request.seed;
   section.finish();

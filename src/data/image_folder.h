@@ -31,11 +31,12 @@ class ImageFolder final : public Dataset {
     std::vector<double> mean = {0.485, 0.456, 0.406};  // of pixels in 0..1, a channel each
     std::vector<double> std = {0.229, 0.224, 0.225};
     bool fast_decode = true;   // JPEGs are decoded at a fraction of their size where that is enough
+    bool check_ends = true;    // every file's first and last bytes are looked at before the first batch
     bool check_files = false;  // every file's header is read before the first batch
     uint64_t seed = 0;         // of the augmentation
   };
 
-  // Lists the files. Throws DataError naming the folder, or with check_files the file.
+  // Lists the files. Throws DataError naming the folder, or with check_ends or check_files the file.
   explicit ImageFolder(const Options& options);
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }

@@ -18,12 +18,14 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Sampler::Options& s
 
 Loader::~Loader() { stop_threads(); }
 
-void Loader::start(int64_t epoch, int64_t first_batch) {
+void Loader::start(int64_t epoch, int64_t consumed_samples) {
   stop_threads();
   epoch_ = epoch;
   order_ = sampler_.order(epoch);
   slots_.clear();
-  next_to_prepare_ = next_to_take_ = first_batch;
+  next_to_prepare_ = next_to_take_ = 0;
+  first_sample_ = consumed_samples;
+  num_to_take_ = sampler_.num_batches(consumed_samples);
   for (int i = 0; i < options_.num_workers; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -41,14 +43,15 @@ void Loader::stop_threads() {
 Loader::Slot Loader::prepare(int64_t batch) const {
   Slot slot;
   try {
+    const int64_t consumed = first_sample_ + batch * sampler_.global_batch_size();
     std::vector<int64_t> samples;
-    for (const int64_t position : sampler_.own_positions(batch))
+    for (const int64_t position : sampler_.own_positions(consumed))
       samples.push_back(order_[static_cast<size_t>(position)]);
     const auto count = static_cast<int64_t>(samples.size());
     if (count == 0) samples.push_back(order_[0]);  // one that does not count
     slot.batch = dataset_->gather(samples, epoch_);
     slot.batch.num_samples = count;
-    slot.batch.num_samples_of_all = sampler_.whole_batch_size(batch);
+    slot.batch.num_samples_of_all = sampler_.whole_batch_size(consumed);
   } catch (...) {
     slot.error = std::current_exception();
   }
@@ -60,7 +63,7 @@ void Loader::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     room_.wait(lock, [&] { return stopping_ || next_to_prepare_ < next_to_take_ + options_.prefetch; });
-    if (stopping_ || next_to_prepare_ >= sampler_.num_batches()) return;
+    if (stopping_ || next_to_prepare_ >= num_to_take_) return;
     const int64_t batch = next_to_prepare_++;
     lock.unlock();
     Slot slot = prepare(batch);
@@ -71,7 +74,7 @@ void Loader::work() {
 }
 
 std::optional<Batch> Loader::next() {
-  if (next_to_take_ >= sampler_.num_batches()) return std::nullopt;
+  if (at_end()) return std::nullopt;
   Slot slot;
   if (threads_.empty()) {
     slot = prepare(next_to_take_++);

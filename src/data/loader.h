@@ -28,13 +28,16 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   const Dataset& dataset() const { return *dataset_; }
-  int64_t num_batches() const { return sampler_.num_batches(); }
+  // In each epoch, or in what is left of one after so many samples.
+  int64_t num_batches(int64_t consumed_samples = 0) const { return sampler_.num_batches(consumed_samples); }
   int64_t batch_size() const { return sampler_.batch_size(); }
+  int64_t global_batch_size() const { return sampler_.global_batch_size(); }  // of all processes
 
-  // Begins an epoch at a batch (0-based); what was prepared before is dropped.
-  void start(int64_t epoch, int64_t first_batch = 0);
+  // Begins an epoch behind so many of its samples, counted over all processes; what was prepared before is dropped.
+  void start(int64_t epoch, int64_t consumed_samples = 0);
   // The next batch; nullopt after the last. Rethrows what a thread failed with, at the batch that failed.
   std::optional<Batch> next();
+  bool at_end() const { return next_to_take_ >= num_to_take_; }  // there is no next batch
 
  private:
   struct Slot {
@@ -52,6 +55,8 @@ class Loader {
   // Constant while threads run.
   std::vector<int64_t> order_;
   int64_t epoch_ = 0;
+  int64_t first_sample_ = 0;  // consumed before the batch 0 of the slots
+  int64_t num_to_take_ = 0;   // batches
   // Guarded by mutex_.
   std::mutex mutex_;
   std::condition_variable ready_;  // a batch was prepared

@@ -13,31 +13,33 @@ namespace assay {
 
 Sampler::Sampler(const Options& options) : options_(options) {
   if (options.batch_size < 1) throw ConfigError(fmt::format("batch size {}: must be at least 1", options.batch_size));
-  const int64_t whole = options.batch_size * options.num_replicas;
-  const int64_t rest = options.num_samples % whole;
-  const bool takes_rest = rest > 0 && !options.drop_last && (options.keep_all || rest >= options.num_replicas);
-  num_batches_ = options.num_samples / whole + (takes_rest ? 1 : 0);
-  if (num_batches_ < 1) {
-    throw ConfigError(fmt::format("batch size {}: the data has only {} samples and drop_last leaves no batch", whole,
-                                  options.num_samples));
+  if (num_batches() < 1) {
+    throw ConfigError(fmt::format("batch size {}: the data has only {} samples and drop_last leaves no batch",
+                                  global_batch_size(), options.num_samples));
   }
 }
 
-int64_t Sampler::whole_batch_size(int64_t batch) const {
-  const int64_t whole = options_.batch_size * options_.num_replicas;
-  return std::min(whole, options_.num_samples - batch * whole);
+int64_t Sampler::num_batches(int64_t consumed_samples) const {
+  const int64_t left = std::max<int64_t>(options_.num_samples - consumed_samples, 0);
+  const int64_t rest = left % global_batch_size();
+  const bool takes_rest = rest > 0 && !options_.drop_last && (options_.keep_all || rest >= options_.num_replicas);
+  return left / global_batch_size() + (takes_rest ? 1 : 0);
 }
 
-std::vector<int64_t> Sampler::own_positions(int64_t batch) const {
-  const int64_t replicas = options_.num_replicas, count = whole_batch_size(batch);
-  const int64_t first = batch * options_.batch_size * replicas;
+int64_t Sampler::whole_batch_size(int64_t consumed_samples) const {
+  return std::min(global_batch_size(), options_.num_samples - consumed_samples);
+}
+
+std::vector<int64_t> Sampler::own_positions(int64_t consumed_samples) const {
+  const int64_t replicas = options_.num_replicas, count = whole_batch_size(consumed_samples);
   // As many parts as every replica has samples for.
   const int64_t parts = std::clamp<int64_t>(count / replicas, 1, options_.num_parts);
   std::vector<int64_t> positions;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t begin = count * part / parts, size = count * (part + 1) / parts - begin;
     const int64_t end = begin + size * (options_.replica + 1) / replicas;
-    for (int64_t i = begin + size * options_.replica / replicas; i < end; ++i) positions.push_back(first + i);
+    for (int64_t i = begin + size * options_.replica / replicas; i < end; ++i)
+      positions.push_back(consumed_samples + i);
   }
   return positions;
 }

@@ -1,5 +1,5 @@
-// The order of samples: a function of (seed, epoch) and nothing else, cut into batches. A position in it is a pair of
-// numbers, so a checkpoint can hold it.
+// The order of samples: a function of (seed, epoch) and nothing else, cut into batches. A position in it is an epoch
+// and how many of its samples were consumed, so a checkpoint can hold it, and batches of another size continue from it.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,19 @@ class Sampler {
   // Throws ConfigError when a batch is empty or, with drop_last, larger than the data.
   explicit Sampler(const Options& options);
 
-  int64_t num_batches() const { return num_batches_; }  // in each epoch
+  // In each epoch, or in what is left of one after so many samples of all processes.
+  int64_t num_batches(int64_t consumed_samples = 0) const;
   int64_t batch_size() const { return options_.batch_size; }
+  int64_t global_batch_size() const { return options_.batch_size * options_.num_replicas; }  // of all processes
   // All samples of an epoch in their order.
   std::vector<int64_t> order(int64_t epoch) const;
-  int64_t whole_batch_size(int64_t batch) const;  // of all processes
-  // Where in that order the samples of a batch are that this process has.
-  std::vector<int64_t> own_positions(int64_t batch) const;
+  // Of the batch that follows so many consumed samples: its size over all processes, and where in that order the
+  // samples are that this process has.
+  int64_t whole_batch_size(int64_t consumed_samples) const;
+  std::vector<int64_t> own_positions(int64_t consumed_samples) const;
 
  private:
   Options options_;
-  int64_t num_batches_ = 0;
 };
 
 }  // namespace assay

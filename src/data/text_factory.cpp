@@ -17,6 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr char kVocabFile[] = "vocab.txt";  // of WordPiece, in the tokenizer's folder
+
 fs::path text_folder(const DatasetRequest& request, Reader& section) {
   const fs::path path = request.folder(section, "the data");
   if (!fs::is_directory(path)) throw DataError(fmt::format("{}: no such folder", path.string()));
@@ -119,7 +121,7 @@ std::shared_ptr<const Dataset> make_text_classification(const DatasetRequest& re
   options.num_classes = section.get_int("num_classes", options.num_classes);
   if (options.num_classes < 2) section.fail("num_classes", "must be at least 2");
   section.finish();
-  request.check_files({options.file});
+  request.check_files({options.file, options.tokenizer / kVocabFile});
   return std::make_shared<TextClassification>(options);
 }
 
@@ -129,7 +131,7 @@ std::shared_ptr<const Dataset> make_masked_language(const DatasetRequest& reques
   options.mask_prob = ratio_option(section, "mask_prob", options.mask_prob);
   options.seed = request.seed;
   section.finish();
-  request.check_files({options.file});
+  request.check_files({options.file, options.tokenizer / kVocabFile});
   return std::make_shared<MaskedLanguage>(options);
 }
 

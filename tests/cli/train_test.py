@@ -95,6 +95,7 @@ class Records(CliTest):
         self.assay("train", "simplenet", "--step", "20", "-q")
         shown = next(c for c in json.loads(self.assay("cases", "--json").stdout) if c["case"] == "simplenet")["last_result"]
         self.assertEqual((shown["outcome"], shown["metric"]), ("Pass", "accuracy"))
+        self.assertEqual((shown["stored"], shown["current"]), (False, False), "of a run here, shorter than the case")
         self.assertEqual(shown["reached"], shown["value"] >= 0.86)
         # Twenty steps are not the case: its page keeps what it shows.
         self.assay("report", "last", "--to-case", expect=2)

@@ -36,9 +36,9 @@ class Numbers final : public Dataset {
   int64_t fails_at_;
 };
 
-std::vector<int64_t> all_values(Loader& loader, int64_t epoch, int64_t first_batch = 0) {
+std::vector<int64_t> all_values(Loader& loader, int64_t epoch, int64_t consumed_samples = 0) {
   std::vector<int64_t> values;
-  loader.start(epoch, first_batch);
+  loader.start(epoch, consumed_samples);
   while (const auto batch = loader.next()) {
     const auto* data = batch->tensors[0].data_ptr<int64_t>();
     values.insert(values.end(), data, data + batch->num_samples);
@@ -65,10 +65,10 @@ TEST(Sampler, ReplicasShareEveryMicroBatch) {
     std::set<int64_t> seen;
     ASSERT_EQ(samplers[0].num_batches(), 5);
     for (int64_t batch = 0; batch < 5; ++batch) {
-      const int64_t whole = samplers[0].whole_batch_size(batch);
+      const int64_t whole = samplers[0].whole_batch_size(batch * kWhole);
       EXPECT_EQ(whole, batch < 4 ? kWhole : kSamples - 4 * kWhole);
       for (const Sampler& sampler : samplers) {
-        const std::vector<int64_t> own = sampler.own_positions(batch);
+        const std::vector<int64_t> own = sampler.own_positions(batch * kWhole);
         EXPECT_NEAR(static_cast<double>(own.size()), static_cast<double>(whole) / static_cast<double>(replicas), 1);
         for (size_t i = 0; i < own.size(); ++i) {
           EXPECT_TRUE(seen.insert(own[i]).second);
@@ -88,7 +88,7 @@ TEST(Sampler, ARestSmallerThanTheReplicas) {
   options.num_replicas = 4;
   options.replica = 0;
   EXPECT_EQ(Sampler(options).num_batches(), 2);
-  EXPECT_EQ(Sampler(options).own_positions(1), std::vector<int64_t>());
+  EXPECT_EQ(Sampler(options).own_positions(8), std::vector<int64_t>());
   Loader loader(std::make_shared<Numbers>(9), options, {.num_workers = 0});
   loader.start(0);
   EXPECT_EQ(loader.next()->num_samples, 2);
@@ -154,9 +154,14 @@ TEST(Loader, StartsAtAPosition) {
   const auto data = std::make_shared<Numbers>(95);
   Loader loader(data, shuffled(95, 10), {.num_workers = 2, .prefetch = 4});
   const std::vector<int64_t> whole = all_values(loader, 1);
-  const std::vector<int64_t> rest = all_values(loader, 1, 7);
+  const std::vector<int64_t> rest = all_values(loader, 1, 70);
   EXPECT_EQ(rest, std::vector<int64_t>(whole.begin() + 70, whole.end()));
-  EXPECT_TRUE(all_values(loader, 1, 10).empty());
+  EXPECT_TRUE(all_values(loader, 1, 95).empty());
+  EXPECT_TRUE(loader.at_end());
+  // Batches of another size continue behind the sample that was reached, and leave nothing out.
+  Loader larger(data, shuffled(95, 16), {.num_workers = 2, .prefetch = 4});
+  EXPECT_EQ(all_values(larger, 1, 70), rest);
+  EXPECT_EQ(larger.num_batches(70), 2);
 }
 
 TEST(Loader, MayBeLeftInTheMiddle) {
@@ -165,7 +170,7 @@ TEST(Loader, MayBeLeftInTheMiddle) {
     Loader loader(data, shuffled(100, 5), {.num_workers = 3, .prefetch = 4});
     loader.start(round);
     for (int i = 0; i < round; ++i) loader.next();
-    loader.start(round + 1, 2);
+    loader.start(round + 1, 10);
     loader.next();
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "data/factory.h"
 #include "data/masked_language.h"
 #include "data/text_classification.h"
@@ -236,6 +237,14 @@ TEST_F(TextDataTest, FromTheConfiguration) {
   };
   EXPECT_EQ(make("Train")->dataset().size(), 20);
   EXPECT_GE(make("Eval")->dataset().size(), 12);
+  // The case's hashes: of a file in a folder too, and only of that one.
+  const std::string vocabulary = sha256_file(folder_.path() / "tokenizer/vocab.txt");
+  json["data"]["sha256"] = {{"tokenizer/vocab.txt", vocabulary}, {"other/vocab.txt", std::string(64, '0')}};
+  EXPECT_EQ(make("Train")->dataset().size(), 20);
+  json["data"]["sha256"]["tokenizer/vocab.txt"] = std::string(64, '0');
+  EXPECT_THROW(make("Train"), DataError);
+  EXPECT_THROW(make("Eval"), DataError);
+  json["data"].erase("sha256");
   json["config"]["Data"]["Train"]["dataset"]["limit"] = 8;
   EXPECT_EQ(make("Train")->dataset().size(), 8);
   json["config"]["Data"]["Train"]["dataset"]["maks_prob"] = 8;

@@ -212,6 +212,16 @@ TEST_F(TextImageFolder, NamesWhatIsWrong) {
   EXPECT_NE(refused().find("b.png"), std::string::npos);
   std::ofstream(folder_.path() / "b.png") << "not a picture";
   EXPECT_NE(refused().find("b.png: neither"), std::string::npos);
+  // Before the first batch: an empty picture, and one that ends too early.
+  std::ofstream(folder_.path() / "b.png", std::ios::trunc) << "";
+  EXPECT_THROW(TextImages{options_}, DataError);
+  EXPECT_NE(refused().find("b.png: is empty"), std::string::npos);
+  const std::string whole = read_file(folder_.path() / "a.png");
+  std::ofstream(folder_.path() / "b.png", std::ios::binary) << whole.substr(0, whole.size() - 20);
+  EXPECT_THROW(TextImages{options_}, DataError);
+  EXPECT_NE(refused().find("b.png: a damaged PNG file"), std::string::npos);
+  std::ofstream(folder_.path() / "b.png", std::ios::binary) << whole;
+  EXPECT_EQ(refused(), "");
   std::ofstream(folder_.path() / "train.txt", std::ios::trunc) << "";
   EXPECT_NE(refused().find("no pictures"), std::string::npos);
   fs::remove(folder_.path() / "train.txt");

@@ -59,6 +59,13 @@ inline ContractCase llama_contract() {
   return c;
 }
 
+inline ContractCase llama_tied_contract() {
+  ContractCase c = llama_contract();
+  c.twin = "llama_tied";
+  c.section["tie_word_embeddings"] = true;
+  return c;
+}
+
 inline ContractCase glm_contract() {
   ContractCase c = gpt_contract();
   c.twin = "glm";
@@ -184,6 +191,25 @@ inline ContractCase ocr_det_contract() {
   }
   return c;
 }
+
+inline ContractCase ocr_det_plain_contract() {
+  ContractCase c = ocr_det_contract();
+  c.twin = "ocr_det_plain";
+  c.section["use_se"] = false;
+  return c;
+}
+
+// The published networks, on images as small as leave a few pixels for the last normalisations.
+inline ContractCase standard_resnet_contract(int64_t depth) {
+  ContractCase c{"resnet" + std::to_string(depth),
+                 {{"name", "resnet"}, {"depth", depth}, {"num_classes", 10}, {"image_size", 64}}};
+  c.type = torch::kDouble;
+  torch::manual_seed(5);
+  c.data = {{"image", torch::randn({10, 4, 3, 64, 64})}, {"label", torch::randint(10, {10, 4})}};
+  return c;
+}
+inline ContractCase resnet18_contract() { return standard_resnet_contract(18); }
+inline ContractCase resnet50_contract() { return standard_resnet_contract(50); }
 
 // Images, and ten classes of them.
 inline ContractCase image_contract(const std::string& name, const Module& with_defaults) {

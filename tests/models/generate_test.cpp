@@ -199,6 +199,10 @@ TEST(Generate, SamplingByTheDefinitions) {
   const double rest = 0.15 + 0.25 + 0.1 + 0.25;
   expect_probabilities(probabilities({.top_k = 0, .top_p = 1, .repetition_penalty = 2}, {1, 1}),
                        {0.15 / rest, 0.25 / rest, 0.1 / rest, 0.25 / rest});
+  // One above 0 is divided: log 9 becomes log 3. What was not there before keeps its own.
+  const torch::Tensor above = torch::tensor({9.0, 2.0, 0.25}, torch::kDouble).log();
+  const torch::Tensor chosen = sampling_logits(above, {0, 2}, {.top_k = 0, .top_p = 1, .repetition_penalty = 2}).exp();
+  expect_probabilities({chosen.data_ptr<double>(), chosen.data_ptr<double>() + 3}, {3, 2, 0.0625});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -54,8 +55,9 @@ std::unique_ptr<Module> default_model(const std::string& name, uint64_t seed = 9
 }
 
 ContractCase contract_case(const std::string& name) {
-  for (const auto make : {gpt_contract, llama_contract, glm_contract, glm_rotary_contract, bert_contract,
-                          bert_classifier_contract, deepfm_contract, simplenet_relu_contract, ocr_det_contract}) {
+  for (const auto make : {gpt_contract, llama_contract, llama_tied_contract, glm_contract, glm_rotary_contract,
+                          bert_contract, bert_classifier_contract, deepfm_contract, simplenet_relu_contract,
+                          resnet18_contract, resnet50_contract, ocr_det_contract, ocr_det_plain_contract}) {
     ContractCase made = make();
     if (made.twin == name) return made;
   }
@@ -64,7 +66,8 @@ ContractCase contract_case(const std::string& name) {
 
 // Every registered model, and further forms that a model has.
 std::vector<std::string> contract_names() {
-  std::vector<std::string> names = {"bert_classifier", "glm_rotary", "simplenet_relu"};
+  std::vector<std::string> names = {"bert_classifier", "glm_rotary", "llama_tied",   "simplenet_relu",
+                                    "resnet18",        "resnet50",   "ocr_det_plain"};
   for (const ModelEntry& entry : all_models()) names.push_back(entry.name);
   return names;
 }
@@ -163,9 +166,10 @@ TEST_P(EveryModel, AgreesWithItsTwin) {
   }
 }
 
-// What ten steps gave when tests/golden was last written: bit for bit on the same processor and libraries, which add in
-// the same order, and closely on others and in other builds. A change that is meant to change numbers writes the files
-// anew: ASSAY_UPDATE_GOLDEN=1 assay_torch_tests --gtest_filter='*Golden*'.
+// What ten steps gave when tests/golden was last written, a list with an entry a machine: bit for bit on the same
+// processor and libraries, which add in the same order. Elsewhere closely, and the test then counts as skipped, for a
+// change of the last bits passes unseen. ASSAY_UPDATE_GOLDEN=1 assay_torch_tests --gtest_filter='*Golden*' writes the
+// entry of its machine and leaves the others; a change that is meant to change numbers does so on each.
 TEST_P(EveryModel, MatchesItsGoldenLosses) {
   if (model_name() == "twolayer") return;  // it lives in a page
   const int threads = at::get_num_threads();
@@ -182,21 +186,43 @@ TEST_P(EveryModel, MatchesItsGoldenLosses) {
                         {"onednn", info.at("onednn").at("version")},
                         {"blas", info.at("blas").at("config")}};
   const fs::path path = fs::path(ASSAY_SOURCE_DIR) / "tests/golden" / (GetParam() + ".json");
-  if (std::getenv("ASSAY_UPDATE_GOLDEN")) {
-    write_file_atomic(path, to_pretty({{"machine", machine}, {"losses", losses}}) + "\n");
+  const bool update = std::getenv("ASSAY_UPDATE_GOLDEN") != nullptr;
+  Json entries = update && !fs::exists(path) ? Json::array() : parse_json(read_file(path), path.string());
+  const auto own =
+      std::find_if(entries.begin(), entries.end(), [&](const Json& entry) { return entry.at("machine") == machine; });
+  const bool is_known = own != entries.end();
+  if (update) {
+    const Json entry = {{"machine", machine}, {"losses", losses}};
+    if (is_known) {
+      *own = entry;
+    } else {
+      entries.push_back(entry);
+    }
+    write_file_atomic(path, to_pretty(entries) + "\n");
     return;
   }
-  const Json golden = parse_json(read_file(path), path.string());
-  const auto expected = golden.at("losses").get<std::vector<double>>();
+  const auto expected = (is_known ? *own : entries.at(0)).at("losses").get<std::vector<double>>();
   ASSERT_EQ(losses.size(), expected.size());
-  const double tolerance = golden.at("machine") == machine ? 0 : 1e-5;
   for (size_t i = 0; i < losses.size(); ++i) {
-    EXPECT_LE(std::abs(losses[i] - expected[i]), tolerance * expected[i]) << "step " << i;
+    EXPECT_LE(std::abs(losses[i] - expected[i]), (is_known ? 0 : 1e-5) * expected[i]) << "step " << i;
+  }
+  if (!is_known) {
+    GTEST_SKIP() << path.string() << " has no entry of this machine, " << machine.dump()
+                 << ": compared to 1e-5 only. ASSAY_UPDATE_GOLDEN=1 adds one";
   }
 }
 
+// Fifty random layers blow rounding up, whatever computes them: there each branch adds little to what it was given, as
+// Goyal et al. 2017 start their training (in which it adds nothing).
 TEST_P(EveryModel, ComputesInEveryPrecision) {
-  expect_every_precision([&] { return std::pair(make(), case_.batch(0)); });
+  expect_every_precision([&] {
+    auto module = make();
+    const torch::NoGradGuard no_grad;
+    for (auto& item : module->model().named_parameters()) {
+      if (item.key().ends_with("bn3.weight")) item.value().fill_(0.1);
+    }
+    return std::pair(std::move(module), case_.batch(0));
+  });
 }
 
 // Evaluation in training's words: the same loss, by another way where the model has two.
@@ -288,7 +314,8 @@ TEST_P(EveryModel, ResumesBitForBit) {
 TEST_P(EveryModel, ExportComputesTheSameAndPythonReadsIt) {
   const TempFolder folder("export");
   const auto module = make();
-  for (int64_t i = 0; i < 3; ++i) module->training_step(case_.batch(i));  // moves statistics
+  // Moves statistics, far enough that activations stay in bounds, where rounding does.
+  for (int64_t i = 0; i < case_.num_batches(); ++i) module->training_step(case_.batch(i));
   const ExportInfo info = export_torchscript(*module, folder.path() / "model.pt", GetParam());
   EXPECT_EQ(info.weights_hash, hash_of(state_of(module->model())));
   EXPECT_TRUE(fs::exists(folder.path() / "export.json"));

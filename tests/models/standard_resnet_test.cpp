@@ -81,7 +81,7 @@ TEST(StandardResNet, AgreesWithItsTwin) {
   const TempFolder folder("twin");
   save_tensors(folder.path() / "weights.safetensors", state_of(module->model()));
   save_tensors(folder.path() / "data.safetensors", {{"image", image}, {"label", label}});
-  run_peer("resnet50.py", folder.path());
+  run_peer("resnet18.py", folder.path());
   const auto twin = load_tensors(folder.path() / "twin.safetensors").tensors;
   const auto batch = [&](int64_t i) { return module->pretreating_batch({{image[i].clone(), label[i]}, 4}); };
   const auto difference = [](const torch::Tensor& a, const torch::Tensor& b) {

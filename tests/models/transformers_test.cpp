@@ -3,15 +3,21 @@
 
 #include <cmath>
 #include <map>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "contract_case.h"
+#include "engine/engine.h"
+#include "engine/profiler.h"
+#include "engine/tensor_file.h"
 #include "models/bert/model.h"
 #include "models/glm/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
 #include "models/registry.h"
 #include "nn/transformer_parts.h"
+#include "record/keys.h"
 
 namespace assay {
 namespace {
@@ -56,6 +62,89 @@ TEST(Transformers, DropoutFollowsTheGenerator) {
   EXPECT_NE(loss(1), loss(2));
   module.model().eval();
   EXPECT_EQ(loss(1), loss(2));
+}
+
+// A loader of the contract's batches.
+class ContractBatches final : public Dataset {
+ public:
+  explicit ContractBatches(ContractCase data) : data_(std::move(data)) {}
+  int64_t size() const override { return data_.num_batches() * data_.data.at(0).second.size(1); }
+  std::string hash() const override { return "contract"; }
+  Batch gather(std::span<const int64_t> indices, int64_t /*epoch*/) const override {
+    const torch::Tensor rows = torch::tensor(std::vector<int64_t>(indices.begin(), indices.end()));
+    Batch batch{{}, rows.numel()};
+    for (const auto& [name, tensor] : data_.data) batch.tensors.push_back(tensor.flatten(0, 1).index_select(0, rows));
+    return batch;
+  }
+
+ private:
+  ContractCase data_;
+};
+
+void train_gpt(Module& module, const PrecisionOptions& precision, EngineObserver& observer) {
+  EngineOptions options;
+  options.max_steps = 3;
+  options.local_batch_size = 3;
+  options.optimizer.name = "AdamW";
+  options.schedule.learning_rate = 0.001;
+  options.schedule.decay_steps = 0;
+  options.precision = precision;
+  Engine engine(module, options, {.checkpoint_folder = {}, .label = {}, .target = {}, .observers = {&observer}});
+  Loader loader(std::make_shared<ContractBatches>(gpt_contract()),
+                {.num_samples = 30, .batch_size = 3, .shuffle = false, .drop_last = true, .seed = 1},
+                {.num_workers = 0, .prefetch = 1});
+  testing::internal::CaptureStdout();  // the module's log lines, the profile's table
+  engine.fit(loader, nullptr);
+  testing::internal::GetCapturedStdout();
+}
+
+class IdleOperators final : public EngineObserver {
+ public:
+  std::vector<std::string> told;
+  void on_event(std::string_view name, const Json& data) override {
+    if (name == keys::kIdleOperators) told = data.at("operators").get<std::vector<std::string>>();
+  }
+};
+
+// Each list changes what a step of a model computes, and one that does not is told.
+TEST(Transformers, ListsOfOperatorsChangeATraining) {
+  const auto weights_with = [](std::vector<std::string> black, const std::vector<std::string>& idle) {
+    gpt::Gpt module(small_gpt());
+    torch::manual_seed(2);
+    module.init();
+    IdleOperators observer;
+    train_gpt(module, {.mixed = torch::kBFloat16, .black_list = std::move(black)}, observer);
+    EXPECT_EQ(observer.told, idle);
+    return hash_of(state_of(module.model()));
+  };
+  const std::string plain = weights_with({}, {});
+  EXPECT_EQ(weights_with({}, {}), plain);
+  const std::string by_linear = weights_with({"linear"}, {});
+  EXPECT_NE(by_linear, plain);
+  EXPECT_NE(weights_with({"linear", "matmul"}, {}), by_linear);  // attention's products
+  EXPECT_EQ(weights_with({"conv2d"}, {"conv2d"}), plain);
+}
+
+// The fused operators and the update are in the table of a profile, under names of their own.
+TEST(Transformers, AProfileNamesFusedOperators) {
+  const TempFolder folder("profile");
+  gpt::Gpt module(small_gpt());
+  module.init();
+  Profiler profiler({.first_step = 1, .end_step = 2, .folder = folder.path()});
+  train_gpt(module, {}, profiler);
+  std::istringstream table(read_file(folder.path() / "operators.txt"));
+  std::map<std::string, int> calls;
+  for (std::string name, line; std::getline(table, line);) {
+    std::istringstream words(line);
+    words >> name;
+    words >> calls[name];
+  }
+  EXPECT_EQ(calls["assay::attention"], 3);  // one a layer
+  EXPECT_EQ(calls["assay::optimizer_step"], 1);
+  for (const char* name : {"assay::linear", "assay::gelu_linear", "assay::residual_norm", "assay::layer_norm",
+                           "assay::linear_cross_entropy"}) {
+    EXPECT_GT(calls[name], 0) << name;
+  }
 }
 
 // What is computed again is bitwise what was computed first, dropout included.

@@ -62,19 +62,21 @@ class Layer(torch.nn.Module):
 
 
 class Llama(torch.nn.Module):
-    def __init__(self, vocabulary=32000, width=2048, layers=22, heads=32, shared=4, inner=5632, base=10000.0):
+    def __init__(self, vocabulary=32000, width=2048, layers=22, heads=32, shared=4, inner=5632, base=10000.0,
+                 tied=False):
         super().__init__()
         table = torch.nn.Embedding(vocabulary, width)
         torch.nn.init.normal_(table.weight, 0, 0.02)
         self.model = Group(embed_tokens=table, norm=RmsNorm(width), layers=torch.nn.ModuleList(
             Layer(width, heads, shared, inner, base) for _ in range(layers)))
-        self.lm_head = linear(width, vocabulary)
+        self.lm_head = None if tied else linear(width, vocabulary)
 
     def forward(self, tokens):
         x = self.model.embed_tokens(tokens)
         for layer in self.model.layers:
             x = layer(x)
-        return self.lm_head(self.model.norm(x))
+        head = self.lm_head or self.model.embed_tokens
+        return functional.linear(self.model.norm(x), head.weight)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ BLOCKS = [(3, 16, 16, False, "relu", 1), (3, 64, 24, False, "relu", 2), (3, 72, 
           (3, 184, 80, False, "hardswish", 1), (3, 480, 112, True, "hardswish", 1), (3, 672, 112, True, "hardswish", 1),
           (5, 672, 160, True, "hardswish", 2), (5, 960, 160, True, "hardswish", 1), (5, 960, 160, True, "hardswish", 1)]
 
+INPUTS = ("image", "shrink_map", "shrink_mask", "threshold_map", "threshold_mask", "outlines", "states")
+
 
 def make_divisible(value, divisor=8):
     rounded = max(divisor, int(value + divisor / 2) // divisor * divisor)
@@ -168,5 +170,4 @@ def count(network, size):
 
 
 if __name__ == "__main__":
-    twin.run(Detector, ("image", "shrink_map", "shrink_mask", "threshold_map", "threshold_mask", "outlines", "states"),
-             loss_of=loss_of)
+    twin.run(Detector, INPUTS, loss_of=loss_of)

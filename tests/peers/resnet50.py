@@ -54,4 +54,4 @@ class ResNet(torch.nn.Module):
 
 
 if __name__ == "__main__":
-    twin.run(lambda: ResNet(depth=18, num_classes=10))
+    twin.run(lambda: ResNet(depth=50, num_classes=10))

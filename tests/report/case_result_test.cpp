@@ -82,10 +82,30 @@ TEST(CaseResult, ReadmesShowTheStoredResults) {
     const std::string table = results.empty() ? "" : results_table(results);
     EXPECT_EQ(with_results_table(readme, table, path.string()), readme) << path << ": assay report RUN --to-case";
     for (const CaseResult& result : results) {
+      EXPECT_THAT(table, HasSubstr("`" + result.hash.substr(0, 8) + "` |"));
       EXPECT_TRUE(find_case(ASSAY_SOURCE_DIR, result.case_name)) << path << " shows " << result.case_name;
       EXPECT_TRUE(result.reached.value_or(false)) << result.case_name;
     }
   }
+}
+
+double stored_value(const std::string& model, const std::string& name) {
+  for (const CaseResult& result : read_case_results(fs::path(ASSAY_SOURCE_DIR) / "cases" / model)) {
+    if (result.case_name == name) return result.value.value();
+  }
+  throw DataError("no stored result of " + name);
+}
+
+double target_of_case(const std::string& name) {
+  return resolve_case({.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(name)}).target.value;
+}
+
+// Two targets are what another case achieved: llama within 1 % of gpt, glm better than gpt on the same spans.
+TEST(CaseResult, TargetsThatAreOtherCasesResults) {
+  EXPECT_LE(target_of_case("llama"), 1.01 * stored_value("gpt", "gpt"));
+  EXPECT_NEAR(target_of_case("llama"), 1.01 * stored_value("gpt", "gpt"), 0.01) << "and asks for no more";
+  EXPECT_LT(target_of_case("glm"), stored_value("gpt", "gpt-spans"));
+  EXPECT_NEAR(target_of_case("glm"), stored_value("gpt", "gpt-spans"), 0.01);
 }
 
 Plan plan_for(const std::string& case_key) {

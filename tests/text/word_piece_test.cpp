@@ -133,6 +133,35 @@ TEST(WordPiece, FaultsInTheFilesAreNamed) {
   EXPECT_NE(load_error(folder.path()).find("tokenizer_config.json"), std::string::npos);
 }
 
+TEST(WordPiece, DamagedFilesAreErrorsOrTokenizers) {
+  const TempFolder folder;
+  small_word_piece()->save(folder.path());
+  std::mt19937 random(13);
+  for (const char* name : {"vocab.txt", "tokenizer_config.json"}) {
+    const std::string good = read_file(folder.path() / name);
+    int refused = 0, loaded = 0;
+    for (int round = 0; round < 400; ++round) {
+      std::string bad = good;
+      for (size_t i = 0, count = 1 + random() % 3; i < count; ++i)
+        bad[random() % bad.size()] = static_cast<char>(random());
+      if (round % 4 == 0) bad.resize(random() % bad.size());
+      std::ofstream(folder.path() / name, std::ios::binary) << bad;
+      try {
+        const auto tokenizer = load_tokenizer(folder.path());
+        const std::vector<int32_t> ids = tokenizer->encode("the singing cat");
+        for (const int32_t id : ids) ASSERT_TRUE(id >= 0 && id < tokenizer->vocabulary_size());
+        tokenizer->decode(ids);
+        ++loaded;
+      } catch (const DataError&) {
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, 20) << name;
+    EXPECT_GT(loaded, 20) << name;
+    std::ofstream(folder.path() / name, std::ios::binary) << good;
+  }
+}
+
 TEST(Tokenizer, TheFirstTokensAreThoseOfTheWholeText) {
   const auto tokenizer = small_word_piece();
   std::mt19937 random(17);
