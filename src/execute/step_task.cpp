@@ -249,7 +249,8 @@ std::optional<StepState> StepTask::poll_running(double seconds, bool shows_progr
 
 bool StepTask::is_silent() {
   const int64_t records = bytes_in(folder_, "records");
-  // A rank that hangs may go on to say that it waits. So records count where there are any, and lines of logs elsewhere.
+  // A rank that hangs may go on to say that it waits. So records count where there are any, and lines of logs
+  // elsewhere.
   const int64_t now = records > first_records_ ? records : bytes_in(folder_, "rank");
   if (now != bytes_) since_news_ = Stopwatch();
   bytes_ = now;
