@@ -164,9 +164,9 @@ void Coordinator::register_client(Client& client, Decoder& in) {
   } else if (twin) {
     problem =
         fmt::format("rank {} came twice: {} and {}", rank, process_text(twin->member), process_text(client.member));
-  } else if (const Client* first = client_of(0); first && first->member.transport != client.member.transport) {
+  } else if (client.member.transport != transport_name(options_.transport)) {
     problem = fmt::format("rank {} asks for transport {}, rank 0 for {}", rank, client.member.transport,
-                          first->member.transport);
+                          transport_name(options_.transport));
   }
   if (!problem.empty()) {
     refuse(client, problem);

@@ -54,15 +54,6 @@ int num_cores() {
   return CPU_COUNT(&set);
 }
 
-std::string transport_name(Transport transport) {
-  switch (transport) {
-    case Transport::Auto: return "auto";
-    case Transport::SharedMemory: return "shared_memory";
-    case Transport::Gloo: return "gloo";
-  }
-  return "auto";
-}
-
 void check_options(const WorldOptions& options) {
   if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
     throw ConfigError(fmt::format("RANK {} is outside of a world of WORLD_SIZE {}", options.rank, options.world_size));

@@ -21,6 +21,15 @@ Transport transport_of(const std::string& name) {
                                 did_you_mean(name, {"auto", "shared_memory", "gloo"})));
 }
 
+std::string transport_name(Transport transport) {
+  switch (transport) {
+    case Transport::Auto: return "auto";
+    case Transport::SharedMemory: return "shared_memory";
+    case Transport::Gloo: return "gloo";
+  }
+  return "auto";
+}
+
 namespace {
 
 class WorldOfOne : public World {

@@ -12,6 +12,7 @@ namespace assay {
 
 enum class Transport { Auto, SharedMemory, Gloo };
 Transport transport_of(const std::string& name);  // "auto", "shared_memory", "gloo"; throws ConfigError
+std::string transport_name(Transport transport);
 
 struct WorldOptions {
   int rank = 0;

@@ -291,6 +291,7 @@ std::vector<MicroBatch> Engine::micro_batches(const Batch& batch) {
 double Engine::forward_backward(const Batch& batch) {
   strategy_.begin_step(state_.global_step + 1);
   const std::vector<MicroBatch> parts = micro_batches(batch);
+  strategy_.bring_weights(parts);
   double loss = 0;
   {
     const std::unique_ptr<WeightSwap> low_weights = low_weights_ ? low_weights_->use() : nullptr;

@@ -61,6 +61,8 @@ class Strategy {
   // --- a step
   virtual double sum_over_replicas(double own) { return own; }
   virtual void begin_step(int64_t /*step*/) {}  // its number, for messages
+  // Before level O2 makes copies of the weights: those that these parts read are brought up to date.
+  virtual void bring_weights(const std::vector<MicroBatch>& /*parts*/) {}
   virtual void before_micro_batch(bool /*is_last*/) {}
   virtual bool orders_micro_batches() const { return false; }
   // All micro-batches, forward and backward; the sum of loss * share that this process has. Only when it orders them.

@@ -89,9 +89,10 @@ class ParameterServerStrategy::ServerOptimizer final : public Optimizer {
   explicit ServerOptimizer(ParameterServerStrategy& strategy) : strategy_(strategy) {}
   Outcome step(const Update& update) override {
     if (!strategy_.gradients_finite_) {
+      if (update.skip_non_finite) return {.gradient_norm = {}, .skipped = true};
       throw NonFiniteError(fmt::format("a gradient is not finite at update {}", num_updates_ + 1));
     }
-    strategy_.push(update.learning_rate);
+    strategy_.push(update.learning_rate, update.gradient_scale);
     ++num_updates_;
     return {};
   }
@@ -134,9 +135,6 @@ void ParameterServerStrategy::refuse(const Module& module, const EngineOptions& 
     fail(
         "a model must have sparse parameters (Network::sparse_parameters), and this one has none; use data "
         "parallelism");
-  }
-  if (options.precision.low_weights || options.precision.scaling) {
-    fail("weights are float32 or float64: Engine.mix_precision.level must be O1, with bfloat16");
   }
   if (options.optimizer.ema_decay) fail("there is no average of weights: leave Optimizer.ema out");
   if (options.optimizer.clip_norm) {
@@ -225,7 +223,7 @@ void ParameterServerStrategy::start() {
   if (started_) return;
   started_ = true;
   const WaitTimer timer(waited_s_);
-  client_.start(num_updates_);
+  client_.start(step_);
   for (DenseTable& dense : dense_) {
     const auto size = static_cast<int64_t>(dense.pieces.size()) * ps::kDensePiece;
     dense.flat = torch::zeros({size}, dense.tensors[0].options().requires_grad(false));
@@ -235,7 +233,7 @@ void ParameterServerStrategy::start() {
   std::vector<ps::Client::Rows> rows;
   for (DenseTable& dense : dense_) rows.push_back({dense.table, dense.pieces, dense.flat.data_ptr()});
   num_reconnects_ = client_.num_reconnects();
-  client_.pull(num_updates_, rows);
+  client_.pull(step_, rows);
   take_changed();
   for (DenseTable& dense : dense_) dense.base = dense.flat.clone();
   for (SparseTable& table : sparse_) {
@@ -256,7 +254,7 @@ double ParameterServerStrategy::sum_over_replicas(double own) {
 
 void ParameterServerStrategy::begin_step(int64_t step) {
   waited_s_ = 0;
-  num_updates_ = step - 1;
+  step_ = step - 1;
   start();
   // Another one for every trainer and step: what a step draws does not depend on where a run was continued.
   uint64_t seed = static_cast<uint64_t>(seed_);
@@ -267,7 +265,8 @@ void ParameterServerStrategy::begin_step(int64_t step) {
   torch::manual_seed(seed);
 }
 
-void ParameterServerStrategy::pull_for(const std::vector<MicroBatch>& parts) {
+void ParameterServerStrategy::bring_weights(const std::vector<MicroBatch>& parts) {
+  if (options_.mode == ps::Mode::Geo) return;
   const torch::NoGradGuard no_grad;
   const std::vector<std::string> names = network_->sparse_parameters();
   std::vector<std::vector<int64_t>> ids(sparse_.size());
@@ -291,31 +290,12 @@ void ParameterServerStrategy::pull_for(const std::vector<MicroBatch>& parts) {
   }
   {
     const WaitTimer timer(waited_s_);
-    client_.pull(num_updates_, rows);
+    client_.pull(step_, rows);
   }
   for (const DenseTable& dense : dense_) spread(dense);
   for (size_t i = 0; i < sparse_.size(); ++i) {
     sparse_[i].weight.detach().index_copy_(0, tensor_of(ids[i]), values[i]);
   }
-}
-
-double ParameterServerStrategy::run_micro_batches(const std::vector<MicroBatch>& parts, StepTools& tools) {
-  if (options_.mode != ps::Mode::Geo) pull_for(parts);
-  double mean_loss = 0;
-  for (const MicroBatch& part : parts) {
-    const Stopwatch forward_watch;
-    torch::Tensor loss;
-    {
-      const std::unique_ptr<AutocastScope> scope = tools.autocast();
-      loss = tools.module.training_step(part.batch);
-    }
-    mean_loss += loss.item<double>() * part.share;
-    tools.forward_s += forward_watch.seconds();
-    const Stopwatch backward_watch;
-    tools.backward(loss, part.share);
-    tools.backward_s += backward_watch.seconds();
-  }
-  return mean_loss;
 }
 
 // Geo: shares are of the batch of all trainers, but a trainer's own update is that of its own part.
@@ -356,7 +336,7 @@ StepAgreement ParameterServerStrategy::agree(const StepAgreement& own) {
   return all;
 }
 
-void ParameterServerStrategy::push(double learning_rate) {
+void ParameterServerStrategy::push(double learning_rate, double gradient_scale) {
   const torch::NoGradGuard no_grad;
   std::vector<ps::Client::Rows> rows;
   TensorList values;
@@ -372,16 +352,26 @@ void ParameterServerStrategy::push(double learning_rate) {
     ASSAY_CHECK(gradient.is_sparse(), sparse_[i].name + " has a gradient that is not sparse");
     const torch::Tensor sums = gradient.coalesce();
     append_ids(sums.indices()[0], ids[i]);
-    values.push_back(sums.values().to(sparse_[i].weight.scalar_type()).contiguous());
+    values.push_back(sums.values().to(sparse_[i].weight.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
     rows.push_back({sparse_[i].table, ids[i], values.back().data_ptr()});
   }
+  if (gradient_scale != 1) {
+    for (const torch::Tensor& value : values) value.div_(gradient_scale);
+  }
   const WaitTimer timer(waited_s_);
-  client_.push(num_updates_, learning_rate, rows);
+  client_.push(step_, learning_rate, rows);
+  pushed_ = true;
 }
 
+// Servers of a sync job count the steps, those without an update too.
 void ParameterServerStrategy::after_update() {
-  ++num_updates_;
-  if (options_.mode == ps::Mode::Geo && num_updates_ % options_.geo_steps == 0) exchange();
+  if (options_.mode == ps::Mode::Sync && !pushed_) {
+    const WaitTimer timer(waited_s_);
+    client_.push_nothing(step_);
+  }
+  pushed_ = false;
+  ++step_;
+  if (options_.mode == ps::Mode::Geo && step_ % options_.geo_steps == 0) exchange();
 }
 
 // --- geo
@@ -418,7 +408,7 @@ void ParameterServerStrategy::give_first_values() {
       values.push_back(table.base.index_select(0, tensor_of(fresh)));
       firsts.push_back({table.table, fresh, values.back().data_ptr()});
     }
-    client_.pull(num_updates_, firsts);  // reaches every server, so that one that is new is noticed here
+    client_.pull(step_, firsts);  // reaches every server, so that one that is new is noticed here
   } while (client_.num_reconnects() != num_reconnects_);
 }
 
@@ -441,7 +431,7 @@ void ParameterServerStrategy::exchange() {
                      num_replicas());
     rows.push_back({table.table, table.touched, values.back().data_ptr()});
   }
-  client_.add_deltas(num_updates_, rows);
+  client_.add_deltas(step_, rows);
   for (SparseTable& table : sparse_) table.touched.clear();
   take_changed();
 }
@@ -483,7 +473,7 @@ void ParameterServerStrategy::refresh() {
   start();
   if (options_.mode == ps::Mode::Geo) return exchange();
   const WaitTimer timer(waited_s_);
-  client_.pull(num_updates_, {});  // sync: returns when every server has made the update
+  client_.pull(step_, {});  // sync: returns when every server has made the update
   take_changed();
 }
 
@@ -502,7 +492,7 @@ NamedTensors ParameterServerStrategy::whole_weights(const Module& module) {
 
 NamedTensors ParameterServerStrategy::whole_state(const NamedTensors& own) {
   if (!is_writer()) return {};
-  saved_ = client_.save(num_updates_);
+  saved_ = client_.save(step_);
   return own;
 }
 
@@ -512,7 +502,7 @@ NamedTensors ParameterServerStrategy::whole_random(const torch::Tensor& own) {
 }
 
 std::optional<torch::Tensor> ParameterServerStrategy::own_random(const TensorsByName& /*whole*/, int64_t step) {
-  num_updates_ = step;
+  step_ = step;
   return std::nullopt;
 }
 

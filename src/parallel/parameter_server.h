@@ -48,8 +48,7 @@ class ParameterServerStrategy final : public Strategy {
 
   double sum_over_replicas(double own) override;
   void begin_step(int64_t step) override;
-  bool orders_micro_batches() const override { return true; }
-  double run_micro_batches(const std::vector<MicroBatch>& parts, StepTools& tools) override;
+  void bring_weights(const std::vector<MicroBatch>& parts) override;
   void finish_gradients() override;
   StepAgreement agree(const StepAgreement& own) override;
   void after_update() override;
@@ -97,9 +96,8 @@ class ParameterServerStrategy final : public Strategy {
   void start();
   void collect(DenseTable& dense, torch::Tensor flat, bool gradients) const;
   void spread(const DenseTable& dense) const;
-  void pull_for(const std::vector<MicroBatch>& parts);
   bool own_gradients_finite() const;
-  void push(double learning_rate);
+  void push(double learning_rate, double gradient_scale);
   void refresh();
   void take_changed();
   void exchange();
@@ -114,8 +112,9 @@ class ParameterServerStrategy final : public Strategy {
   std::vector<SparseTable> sparse_;
   std::vector<DenseTable> dense_;
   bool started_ = false;
-  int64_t num_updates_ = 0;         // of this trainer: the step that servers of a sync job are at
+  int64_t step_ = 0;                // of this trainer; servers of a sync job are at the same
   bool gradients_finite_ = true;    // in this step; with sync those of all trainers
+  bool pushed_ = false;             // in this step
   int num_reconnects_ = 0;          // geo: with which servers know what is_known says
   double waited_s_ = 0;             // in this step
   std::vector<std::string> saved_;  // files of the servers' last checkpoint

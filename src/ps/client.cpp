@@ -150,6 +150,11 @@ void Client::push(int64_t step, double rate, const std::vector<Rows>& gradients)
   fan_->run([&](int server) { channels_[server]->request(Request::Push, encode(requests[server])); });
 }
 
+void Client::push_nothing(int64_t step) {
+  const std::string request = encode(PushRequest{.step = step, .sequence = next_push_++, .skips = true});
+  fan_->run([&](int server) { channels_[server]->request(Request::Push, request); });
+}
+
 void Client::add_deltas(int64_t step, const std::vector<Rows>& deltas) {
   const auto requests = requests_for(step, 0, deltas);
   fan_->run([&](int server) { channels_[server]->request(Request::AddDeltas, encode(requests[server])); });

@@ -58,6 +58,8 @@ class Client {
   void pull(int64_t step, const std::vector<Rows>& rows);
   // Gradients of this trainer for `step`, already weighted by its share of the batch. Every call reaches every server.
   void push(int64_t step, double rate, const std::vector<Rows>& gradients);
+  // Sync, in place of push(): a step in which no trainer has gradients that can be used.
+  void push_nothing(int64_t step);
   // Geo: differences of weights, which servers add.
   void add_deltas(int64_t step, const std::vector<Rows>& deltas);
   // Calls `take` with blocks of rows that have changed since the last such call of this object for this table; the

@@ -246,6 +246,7 @@ std::string encode(const PushRequest& request) {
   out.put(request.step);
   out.put(request.sequence);
   out.put(request.rate);
+  out.put(static_cast<uint8_t>(request.skips));
   out.put(static_cast<uint32_t>(request.blocks.size()));
   for (const RowBlock& block : request.blocks) put_rows(out, block);
   return std::move(out.text());
@@ -257,6 +258,7 @@ PushRequest decode_push(std::string_view payload, const RowBytes& row_bytes) {
   request.step = get_step(in);
   request.sequence = in.get<uint64_t>();
   request.rate = get_number(in, "the learning rate of a push");
+  request.skips = in.get<uint8_t>() != 0;
   const uint32_t count = get_count(in, kMaxTables, 12, "blocks of rows");
   for (uint32_t i = 0; i < count; ++i) request.blocks.push_back(get_rows(in, row_bytes));
   in.finish();

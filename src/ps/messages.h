@@ -65,7 +65,8 @@ struct PushRequest {
   int64_t step = 0;
   uint64_t sequence = 0;  // counts the pushes of one trainer, so that one sent again is known
   double rate = 0;
-  std::vector<RowBlock> blocks;
+  bool skips = false;  // a step without an update: the optimizers do not count it
+  std::vector<RowBlock> blocks = {};
 };
 struct ChangedRequest {
   uint32_t table = 0;

@@ -414,9 +414,14 @@ void Shard::check_blocks(const std::vector<RowBlock>& blocks) const {
   }
 }
 
-void Shard::check_rate(const PushRequest& request, int trainer) const {
+void Shard::check_agreement(const PushRequest& request, int trainer) const {
   for (size_t i = 0; i < trainers_.size(); ++i) {
     const auto& other = trainers_[i].pending;
+    if (other && other->skips != request.skips) {
+      throw CommunicationError(fmt::format("step {}: trainer {} makes no update, trainer {} does", request.step,
+                                           request.skips ? trainer : static_cast<int>(i),
+                                           request.skips ? static_cast<int>(i) : trainer));
+    }
     if (other && other->rate != request.rate) {
       throw ConfigError(fmt::format("step {}: trainer {} has learning rate {}, trainer {} has {}", request.step,
                                     trainer, request.rate, i, other->rate));
@@ -432,7 +437,7 @@ void Shard::push(int index, PushRequest request) {
   if (options_.mode == Mode::Sync) {
     if (request.step < step_ || trainer.pending) return;  // sent again after its answer was lost
     if (request.step > step_) throw_out_of_step(request.step, index);
-    check_rate(request, index);
+    check_agreement(request, index);
     trainer.pending = std::move(request);
     ++num_pushes_;
     if (without_gradients().empty()) apply_pending();
@@ -441,7 +446,7 @@ void Shard::push(int index, PushRequest request) {
   if (request.sequence <= trainer.last_push) return;  // the same
   trainer.last_push = request.sequence;
   ++num_pushes_;
-  ++num_updates_;
+  if (!request.skips) ++num_updates_;
   step_ = std::max(step_, request.step + 1);
   for (const RowBlock& block : request.blocks) {
     num_unknown_rows_ += table(block.table).update({&block}, {request.rate, num_updates_});
@@ -449,7 +454,7 @@ void Shard::push(int index, PushRequest request) {
 }
 
 void Shard::apply_pending() {
-  ++num_updates_;
+  if (!trainers_[0].pending->skips) ++num_updates_;
   const double rate = trainers_[0].pending->rate;
   for (size_t i = 0; i < tables_.size(); ++i) {
     std::vector<const RowBlock*> blocks;

@@ -122,7 +122,7 @@ class Shard {
   void wait_for_step(Lock& lock, int64_t step, const Caller& caller, const std::string& purpose);
   [[noreturn]] void throw_out_of_step(int64_t step, int trainer) const;
   std::vector<int> without_gradients() const;
-  void check_rate(const PushRequest& request, int trainer) const;
+  void check_agreement(const PushRequest& request, int trainer) const;
   void apply_pending();
   Table& table(uint32_t index) const;
   void check_ids(const std::vector<int64_t>& ids) const;
@@ -138,8 +138,8 @@ class Shard {
   // All below is guarded by mutex_.
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<Trainer> trainers_;
-  int64_t step_ = 0;         // sync: updates made; else the newest step of any trainer
-  int64_t num_updates_ = 0;  // t of the optimizers
+  int64_t step_ = 0;         // sync: steps made; else the newest step of any trainer
+  int64_t num_updates_ = 0;  // t of the optimizers, without skipped steps
   int64_t restored_step_ = -1;
   int64_t num_pulls_ = 0;
   int64_t num_pushes_ = 0;

@@ -19,7 +19,7 @@ namespace assay::ps {
 static_assert(std::endian::native == std::endian::little, "rows are sent as they are in memory");
 
 inline constexpr uint32_t kFrameMagic = 0x31535041;  // "APS1"
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 inline constexpr size_t kHeaderSize = 32;
 // Before a peer has said who it is, and of messages without rows.
 inline constexpr uint64_t kSmallFrame = 1 << 16;

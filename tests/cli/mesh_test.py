@@ -10,7 +10,7 @@ import unittest
 
 import parallel_data
 from support import ASSAY
-from worker_support import BIN, SOURCE, WORKER, WorkerTest
+from worker_support import BIN, SOURCE, WORKER, WorkerTest, mixed
 import tensor_file
 
 TINY = {"Model.hidden_size": 32, "Model.num_layers": 4, "Model.num_attention_heads": 4, "Model.ffn_hidden_size": 64,
@@ -25,11 +25,6 @@ TINY_OF = {"gpt": TINY, "deepfm": {"Model.hidden_sizes": [16, 16, 16], "Model.dr
 BATCH = 8
 PLUGINS = pathlib.Path(os.environ.get("ASSAY_TEST_PLUGINS", os.path.join(BIN, "../test_plugins")))
 LAMB_AND_EMA = {"Optimizer.name": "LAMB", "Optimizer.lr.learning_rate": 0.01, "Optimizer.ema.decay": 0.7}
-
-
-def mixed(dtype, level):
-    return {"Engine.precision": "float32", "Engine.mix_precision.enable": True, "Engine.mix_precision.dtype": dtype,
-            "Engine.mix_precision.level": level}
 
 
 BFLOAT16_O2 = mixed("bfloat16", "O2")

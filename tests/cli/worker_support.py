@@ -21,6 +21,11 @@ def case(name, **sets):
     return json.loads(output.stdout)
 
 
+def mixed(dtype, level):
+    return {"Engine.precision": "float32", "Engine.mix_precision.enable": True, "Engine.mix_precision.dtype": dtype,
+            "Engine.mix_precision.level": level}
+
+
 def write_idx(path, shape, data):
     with gzip.open(path, "wb") as file:
         file.write(struct.pack(">BBBB", 0, 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + data)

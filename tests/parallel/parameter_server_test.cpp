@@ -125,35 +125,46 @@ Batch batch_of(const std::vector<int64_t>& rows) {
 
 const std::vector<std::vector<int64_t>> kBatches = {{1, 3, 3}, {0, 9}, {1, 9, 4}};
 
-// As the engine does: micro-batches, gradients, update.
+// As the engine does: weights, gradients, update. The losses are scaled so much; the gradients of one step overflow.
+struct Scaling {
+  double scale = 1;
+  std::optional<size_t> overflow_at = {};
+  bool may_skip = false;
+};
+
+void backward(const torch::Tensor& loss, size_t step, const Scaling& scaling) {
+  const bool overflows = step == scaling.overflow_at;
+  (loss * (overflows ? std::numeric_limits<double>::infinity() : scaling.scale)).backward();
+}
+
+Optimizer::Update update_with(const Scaling& scaling) {
+  return {.learning_rate = 0.1, .gradient_scale = scaling.scale, .skip_non_finite = scaling.may_skip};
+}
+
 void train_by(Strategy& strategy, Module& module, Optimizer& optimizer, size_t begin = 0, size_t end = kBatches.size(),
-              double gradient_factor = 1) {
-  double forward_s = 0, backward_s = 0;
-  StepTools tools{
-      .module = module,
-      .autocast = [] { return std::unique_ptr<AutocastScope>(); },
-      .backward = [&](const torch::Tensor& loss, double share) { (loss * share * gradient_factor).backward(); },
-      .forward_s = forward_s,
-      .backward_s = backward_s};
+              const Scaling& scaling = {}) {
   module.model().train();
   for (size_t i = begin; i < end; ++i) {
     strategy.begin_step(static_cast<int64_t>(i) + 1);
-    const double loss = strategy.run_micro_batches({{batch_of(kBatches[i]), 1}}, tools);
+    const std::vector<MicroBatch> parts = {{batch_of(kBatches[i]), 1}};
+    strategy.bring_weights(parts);
+    const torch::Tensor loss = module.training_step(parts[0].batch);
+    backward(loss, i, scaling);
     strategy.finish_gradients();
-    EXPECT_DOUBLE_EQ(strategy.agree({.loss = loss}).loss, loss);
-    optimizer.step({.learning_rate = 0.1});
+    EXPECT_DOUBLE_EQ(strategy.agree({.loss = loss.item<double>()}).loss, loss.item<double>());
+    EXPECT_EQ(optimizer.step(update_with(scaling)).skipped, i == scaling.overflow_at);
     strategy.after_update();
     optimizer.clear_grad();
   }
 }
 
-NamedTensors trained_alone() {
+NamedTensors trained_alone(const Scaling& scaling = {}) {
   TableModule module;
   FusedOptimizer optimizer(module.trained_parameters(), adam_options().optimizer);
   module.model().train();
-  for (const auto& rows : kBatches) {
-    module.training_step(batch_of(rows)).backward();
-    optimizer.step({.learning_rate = 0.1});
+  for (size_t i = 0; i < kBatches.size(); ++i) {
+    backward(module.training_step(batch_of(kBatches[i])), i, scaling);
+    optimizer.step(update_with(scaling));
     optimizer.clear_grad();
   }
   return state_of(module.model());
@@ -205,12 +216,28 @@ TEST(ParameterServer, AGradientThatIsNotFiniteIsNotSent) {
     TableModule module;
     job.strategy->prepare(module, adam_options());
     const auto optimizer = job.strategy->create_optimizer(adam_options().optimizer);
-    EXPECT_THROW(
-        train_by(*job.strategy, module, *optimizer, 0, kBatches.size(), std::numeric_limits<double>::infinity()),
-        NonFiniteError);
+    EXPECT_THROW(train_by(*job.strategy, module, *optimizer, 0, 1, {.overflow_at = 0}), NonFiniteError);
     EXPECT_EQ(optimizer->num_updates(), 0);
     expect_equal(job.strategy->whole_weights(module), state_of(TableModule().model()));
     job.strategy->leave();
+  }
+}
+
+// Servers get true gradients, and do not count what was skipped: Adam's corrections depend on the number of updates.
+TEST(ParameterServer, ScaledLossesAndSkippedSteps) {
+  for (const size_t overflow_at : {0, 1}) {
+    const Scaling scaling{.scale = 1024, .overflow_at = overflow_at, .may_skip = true};
+    for (const ps::Mode mode : {ps::Mode::Sync, ps::Mode::Async}) {
+      OneServer job(mode);
+      TableModule module;
+      job.strategy->prepare(module, adam_options());
+      const auto optimizer = job.strategy->create_optimizer(adam_options().optimizer);
+      train_by(*job.strategy, module, *optimizer, 0, kBatches.size(), scaling);
+      EXPECT_EQ(optimizer->num_updates(), 2);
+      EXPECT_EQ(job.server->shard().stats().at("num_updates"), 2);
+      expect_equal(job.strategy->whole_weights(module), trained_alone(scaling));
+      job.strategy->leave();
+    }
   }
 }
 
@@ -283,7 +310,6 @@ TEST(ParameterServer, WhatItCannotDoIsRefused) {
   refused([](EngineOptions& o) { o.optimizer.name = "LAMB"; }, "Adagrad");
   refused([](EngineOptions& o) { o.optimizer.clip_norm = 1; }, "grad_clip");
   refused([](EngineOptions& o) { o.optimizer.ema_decay = 0.9; }, "ema");
-  refused([](EngineOptions& o) { o.precision.low_weights = true; }, "mix_precision");
   refused([](EngineOptions& o) { o.optimizer.no_decay = {"nothing"}; }, "no_decay");
 }
 

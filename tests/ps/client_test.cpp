@@ -9,6 +9,7 @@
 #include <future>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -33,6 +34,19 @@ std::vector<int64_t> batch_of(int64_t step, int trainer) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
+}
+
+// A signal takes a moment, in which a thread may still answer: returns when none runs any more.
+void stop_process(int pid) {
+  ::kill(pid, SIGSTOP);
+  const auto is_stopped = [](const fs::path& task) {
+    const std::string stat = read_file(task / "stat");
+    return stat.at(stat.rfind(')') + 2) == 'T';
+  };
+  const fs::path tasks = fs::path("/proc") / std::to_string(pid) / "task";
+  while (!std::all_of(fs::directory_iterator(tasks), fs::directory_iterator(), is_stopped)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 std::vector<TableSpec> job_tables() {
@@ -284,7 +298,7 @@ TEST(PsClient, AStoppedServerIsNamed) {
   });
   const Stopwatch watch;
   while (num_ready < 2 && watch.seconds() < 60) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ::kill(processes[1]->pid(), SIGSTOP);
+  stop_process(processes[1]->pid());
   stopped.set_value();
   for (const std::string& failure : trainers.get()) {
     EXPECT_NE(failure.find("parameter server 1 at"), std::string::npos) << failure;

@@ -63,6 +63,8 @@ TEST(PsMessages, RoundTrips) {
   EXPECT_EQ(push.step, 9);
   EXPECT_EQ(push.sequence, 4u);
   EXPECT_EQ(push.rate, 0.5);
+  EXPECT_FALSE(push.skips);
+  EXPECT_TRUE(decode_push(encode(PushRequest{.skips = true}), sixteen_bytes).skips);
   EXPECT_EQ(push.blocks.at(0).table, 1u);
   EXPECT_EQ(push.blocks.at(0).ids, (std::vector<int64_t>{5, 6}));
   EXPECT_EQ(numbers_of(push.blocks.at(0).values), (std::vector<double>{1, 2, 3, 4}));

@@ -181,6 +181,19 @@ TEST(PsShard, LearningRatesMustAgree) {
   expect_has(reason_of([&] { shard->push(1, gradient_of_row(0, 1, 1)); }), "learning rate");
 }
 
+TEST(PsShard, AStepWithoutAnUpdateIsCountedAsAStepOnly) {
+  const auto shard = shard_with_zeros({.num_trainers = 2});
+  for (const int trainer : {0, 1}) shard->push(trainer, {.step = 0, .sequence = 1, .skips = true});
+  EXPECT_EQ(shard->step(), 1);
+  EXPECT_EQ(shard->stats().at("num_updates"), 0);
+  EXPECT_EQ(value_at(*shard, 1, 4), 0);
+  for (const int trainer : {0, 1}) shard->push(trainer, gradient_of_row(1, 2, 1));
+  EXPECT_EQ(shard->stats().at("num_updates"), 1);
+  EXPECT_EQ(value_at(*shard, 2, 4), -2);
+  shard->push(1, {.step = 2, .sequence = 3, .skips = true});
+  expect_has(reason_of([&] { shard->push(0, gradient_of_row(2, 3, 1)); }), "trainer 1 makes no update, trainer 0 does");
+}
+
 TEST(PsShard, MemoryHasALimit) {
   const auto shard = shard_with_zeros({.num_trainers = 1, .max_bytes = 2 << 20});
   std::vector<int64_t> ids(100000);

@@ -33,7 +33,7 @@ TEST(PsWire, AnotherVersionIsNamed) {
   std::string header = frame_header(3, 1, "");
   Encoder other;
   other.put_bytes(header.data(), 4);
-  other.put<uint16_t>(2);
+  other.put<uint16_t>(kProtocolVersion + 1);
   other.put_bytes(header.data() + 6, 22);
   const std::string start = other.text();
   // The checksum of the changed header, taken from a frame whose payload is this header.
@@ -43,7 +43,7 @@ TEST(PsWire, AnotherVersionIsNamed) {
     parse_header(other.text(), 1000);
     FAIL();
   } catch (const CommunicationError& error) {
-    EXPECT_NE(std::string(error.what()).find("version 2"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("version 3"), std::string::npos);
   }
 }
 
