@@ -173,7 +173,9 @@ CampaignServices campaign_services(const Plan& plan, const ExecuteOptions& optio
                            .lease_s = site.lease_s,
                            .monitor_interval_s = site.monitor_interval_s,
                            .monitor_command = site.monitor_command,
-                           .clear_caches = site.clear_caches};
+                           .clear_caches = site.clear_caches,
+                           .setup = site.setup,
+                           .setup_env = site.setup_environment};
   services.hosts = std::make_unique<HostPool>(pool_of(site));
   services.options.hosts = services.hosts.get();
   if (site.launcher == LauncherKind::Ssh) {

@@ -2,6 +2,12 @@
 // dialects or of what the records mean beyond showing progress.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "base/console.h"
 #include "execute/host_pool.h"
 #include "execute/run_folder.h"
@@ -16,6 +22,8 @@ struct SiteOptions {
   double monitor_interval_s = 0;
   std::vector<std::string> monitor_command = {};
   bool clear_caches = false;
+  std::vector<std::string> setup = {};  // brought along by every job: launch/host_setup.h
+  std::map<std::string, std::string> setup_env = {};
 };
 
 struct ExecuteOptions {

@@ -100,6 +100,8 @@ LaunchRequest launch_request(const RunFolder& run, const Step& step, const std::
   request.time_limit_s = step.time_limit_s.value_or(0);
   request.monitor_command = site.monitor_command;
   request.clear_caches = !step.case_key.empty() && site.clear_caches;
+  request.setup = site.setup;
+  request.setup_env = site.setup_env;
   request.collect = step.collect;
   for (const std::string& folder : step.code_folders()) request.staged.emplace_back(folder);
   return request;
@@ -250,8 +252,8 @@ std::optional<StepState> StepTask::poll_running(double seconds, bool shows_progr
 bool StepTask::is_silent() {
   const int64_t records = bytes_in(folder_, "records");
   // A rank that hangs may go on to say that it waits. So records count where there are any, and lines of logs
-  // elsewhere.
-  const int64_t now = records > first_records_ ? records : bytes_in(folder_, "rank");
+  // elsewhere, those of a setup before the ranks too.
+  const int64_t now = records > first_records_ ? records : bytes_in(folder_, "rank") + bytes_in(folder_, "setup");
   if (now != bytes_) since_news_ = Stopwatch();
   bytes_ = now;
   return since_news_.seconds() > *step_.stall_limit_s;

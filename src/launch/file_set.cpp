@@ -15,7 +15,7 @@ namespace {
 // What is written by ranks, supervisors and launchers, and so never goes to a host.
 bool is_made_by_job(const std::string& name) {
   for (const char* prefix : {"job.node", "state.node", "lease.node", "stop.node", "monitor.node", "supervisor.node",
-                             "received.node", "records.", "rank_table.node"}) {
+                             "received.node", "setup.node", "records.", "rank_table.node"}) {
     if (name.rfind(prefix, 0) == 0) return true;
   }
   return name.rfind("rank", 0) == 0 && name.size() > 4 && name.substr(name.size() - 4) == ".log";

@@ -49,14 +49,14 @@ std::vector<NodePlace> nodes_of(const Json& list, const std::string& where) {
   return out;
 }
 
-std::map<std::string, std::string> environment_map(JsonFields& fields) {
+std::map<std::string, std::string> environment_map(JsonFields& fields, const char* field) {
   std::map<std::string, std::string> out;
-  for (const auto& [name, value] : fields.object("env").items()) {
+  for (const auto& [name, value] : fields.object(field).items()) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
-      fields.fail("env", fmt::format("has no variable '{}'", valid_utf8(name)));
+      fields.fail(field, fmt::format("has no variable '{}'", valid_utf8(name)));
     }
     if (!value.is_string() || value.get<std::string>().find('\0') != std::string::npos) {
-      fields.fail("env." + name, "must be a text");
+      fields.fail(std::string(field) + "." + name, "must be a text");
     }
     out[name] = value.get<std::string>();
   }
@@ -123,27 +123,29 @@ std::string read_limited(const fs::path& path, size_t max_bytes) {
 Json to_json(const LaunchRequest& request) {
   std::vector<std::string> staged;
   for (const fs::path& path : request.staged) staged.push_back(path.string());
-  return {{"format", kJobFormat},
-          {"run_id", request.run_id},
-          {"attempt", request.attempt},
-          {"argv", request.argv},
-          {"env", request.env},
-          {"cwd", request.cwd.string()},
-          {"nproc", request.nproc},
-          {"nnodes", request.nnodes},
-          {"node_rank", request.node_rank},
-          {"num_servers", request.num_servers},
-          {"tree_mark", request.tree_mark},
-          {"nodes", nodes_json(request.nodes)},
-          {"hardware", request.hardware},
-          {"visible_devices", request.visible_devices},
-          {"framework", request.framework},
-          {"lease_s", request.lease_s},
-          {"monitor_interval_s", request.monitor_interval_s},
-          {"monitor_command", request.monitor_command},
-          {"clear_caches", request.clear_caches},
-          {"collect", request.collect},
-          {"staged", staged}};
+  Json out = {{"format", kJobFormat},
+              {"run_id", request.run_id},
+              {"attempt", request.attempt},
+              {"argv", request.argv},
+              {"env", request.env},
+              {"cwd", request.cwd.string()},
+              {"nproc", request.nproc},
+              {"nnodes", request.nnodes},
+              {"node_rank", request.node_rank},
+              {"num_servers", request.num_servers},
+              {"tree_mark", request.tree_mark},
+              {"nodes", nodes_json(request.nodes)},
+              {"hardware", request.hardware},
+              {"visible_devices", request.visible_devices},
+              {"framework", request.framework},
+              {"lease_s", request.lease_s},
+              {"monitor_interval_s", request.monitor_interval_s},
+              {"monitor_command", request.monitor_command},
+              {"clear_caches", request.clear_caches},
+              {"collect", request.collect},
+              {"staged", staged}};
+  if (!request.setup.empty()) out["setup"] = {{"argv", request.setup}, {"env", request.setup_env}};
+  return out;
 }
 
 LaunchRequest launch_request_of(const Json& value, const std::string& where) {
@@ -153,7 +155,7 @@ LaunchRequest launch_request_of(const Json& value, const std::string& where) {
   out.run_id = fields.text("run_id", 1024);
   out.attempt = static_cast<int>(fields.integer("attempt", 1, 1'000'000));
   out.argv = fields.texts("argv");
-  out.env = environment_map(fields);
+  out.env = environment_map(fields, "env");
   out.cwd = fields.text("cwd", 4096);
   out.nproc = static_cast<int>(fields.integer("nproc", 1, kMaxRanks));
   out.nnodes = static_cast<int>(fields.integer("nnodes", 1, kMaxNodes));
@@ -170,6 +172,13 @@ LaunchRequest launch_request_of(const Json& value, const std::string& where) {
   out.clear_caches = fields.truth("clear_caches");
   out.collect = fields.texts("collect");
   for (const std::string& path : fields.texts("staged")) out.staged.emplace_back(path);
+  if (fields.has("setup")) {
+    JsonFields setup(fields.object("setup"), where + ": setup");
+    out.setup = setup.texts("argv");
+    out.setup_env = environment_map(setup, "env");
+    setup.end();
+    if (out.setup.empty() || out.setup[0].empty()) fields.fail("setup", "must name a program");
+  }
   fields.end();
   check_job_shape(out, fields);
   return out;
@@ -207,6 +216,10 @@ LaunchRequest read_job(const fs::path& folder, int node) {
   }
   request.folder = folder;
   return request;
+}
+
+std::string setup_mark(const LaunchRequest& request) {
+  return fmt::format("{}/setup.node{}", request.tree_mark, request.node_rank);
 }
 
 std::vector<std::string> growing_files(const LaunchRequest& request) {

@@ -38,6 +38,9 @@ void write_job(const std::filesystem::path& folder, const LaunchRequest& request
 // The job of a node; request.folder is `folder`. Throws DataError, also when others could have written the file.
 LaunchRequest read_job(const std::filesystem::path& folder, int node);
 
+// What processes of the node's setup carry, beside the marks of its ranks.
+std::string setup_mark(const LaunchRequest& request);
+
 // What the ranks of the node write into the step's folder: logs, records, and the node's monitor and supervisor log.
 std::vector<std::string> growing_files(const LaunchRequest& request);
 

@@ -237,6 +237,7 @@ size_t end_leftovers(const LaunchRequest& job) {
   for (int i = 0; i < job.nproc; ++i) {
     count += kill_tree(fmt::format("{}/{}", job.tree_mark, job.node_rank * job.nproc + i));
   }
+  if (!job.setup.empty()) count += kill_tree(setup_mark(job));
   return count;
 }
 

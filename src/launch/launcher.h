@@ -58,6 +58,10 @@ struct LaunchRequest {
   double time_limit_s = 0;                        // for a scheduler that must know it; kept by who waits. 0: none
   std::vector<std::string> collect = {};
   std::vector<std::filesystem::path> staged = {};  // files and folders to be there, at the same path below the mirror
+  // What prepares a host before its first job of the run, and its variables; empty: nothing. Needs a run folder that
+  // all hosts share: launch/host_setup.h.
+  std::vector<std::string> setup = {};
+  std::map<std::string, std::string> setup_env = {};
 };
 
 struct LaunchResult {

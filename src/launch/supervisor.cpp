@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "launch/device_lock.h"
 #include "launch/environment.h"
+#include "launch/host_setup.h"
 #include "launch/job.h"
 #include "launch/job_state.h"
 #include "launch/local.h"
@@ -116,7 +117,10 @@ class Supervisor {
     Lease lease(job_.folder, state_.node, job_.lease_s);
     std::unique_ptr<RunningStep> step;
     try {
-      step = start_ranks();
+      prepare();
+      if (const auto code = set_up_host(lease)) return *code;
+      if (job_.clear_caches) clear_caches();
+      step = LocalLauncher().start(job_);
     } catch (const std::exception& error) {
       end_with_error(std::string(kind_name(ErrorKind::Infrastructure)), error.what());
       throw;
@@ -166,7 +170,7 @@ class Supervisor {
     }
   }
 
-  std::unique_ptr<RunningStep> start_ranks() {
+  void prepare() {
     end_leftovers(job_);
     if (!job_.nodes.empty()) {
       const auto named = job_.env.find("ASSAY_LOCKS");
@@ -174,9 +178,22 @@ class Supervisor {
       const std::vector<int>& devices = job_.nodes.at(static_cast<size_t>(state_.node)).devices;
       devices_ = DeviceLocks(folder, {.hardware = job_.hardware, .devices = devices, .run_id = job_.run_id});
     }
+    if (!job_.setup.empty()) setup_ = std::make_unique<HostSetup>(job_);  // before the guardian, which keeps its lock
     guardian_ = std::make_unique<Guardian>(job_);
-    if (job_.clear_caches) clear_caches();
-    return LocalLauncher().start(job_);
+  }
+
+  // Before the ranks: what prepares this host, where no job of the run has done it. An exit code: it was ended.
+  std::optional<int> set_up_host(Lease& lease) {
+    if (!setup_) return std::nullopt;
+    while (true) {
+      if (const auto result = setup_->wait_for(kLookSeconds, stop_fd())) {
+        setup_.reset();
+        if (result->infrastructure.empty()) return std::nullopt;
+        state_.result = *result;  // a signal may have been that of a batch system, which knows why
+        throw InfrastructureError(result->infrastructure);
+      }
+      if (const auto code = ended_from_outside(*setup_, lease)) return code;
+    }
   }
 
   // For the results: what the ranks run on, wherever that is.
@@ -201,21 +218,27 @@ class Supervisor {
     start_monitor();
     while (true) {
       if (const auto result = step.wait_for(kLookSeconds, stop_fd())) return end_with(*result);
-      if (const int number = stop_signal(); number != 0) {
-        state_.result = step.stop(kPeerGraceSeconds);
-        return end_with_error(JobState::kTerminated, fmt::format("its supervisor got signal {} ({}) on {}", number,
-                                                                 ::strsignal(number), state_.host));
-      }
-      if (const auto grace = read_stop(job_.folder, state_.node)) {
-        say(fmt::format("asked to stop, with {} s of grace", *grace));
-        return end_with(step.stop(*grace));
-      }
-      if (lease.lapsed()) {
-        state_.result = step.stop(kPeerGraceSeconds);
-        return end_with_error(JobState::kLeaseLapsed,
-                              fmt::format("stopped, because nobody had cared for it for {} s", job_.lease_s));
-      }
+      if (const auto code = ended_from_outside(step, lease)) return *code;
     }
+  }
+
+  // Ends it when it is to be ended: an exit code then.
+  std::optional<int> ended_from_outside(RunningStep& step, Lease& lease) {
+    if (const int number = stop_signal(); number != 0) {
+      state_.result = step.stop(kPeerGraceSeconds);
+      return end_with_error(JobState::kTerminated, fmt::format("its supervisor got signal {} ({}) on {}", number,
+                                                               ::strsignal(number), state_.host));
+    }
+    if (const auto grace = read_stop(job_.folder, state_.node)) {
+      say(fmt::format("asked to stop, with {} s of grace", *grace));
+      return end_with(step.stop(*grace));
+    }
+    if (lease.lapsed()) {
+      state_.result = step.stop(kPeerGraceSeconds);
+      return end_with_error(JobState::kLeaseLapsed,
+                            fmt::format("stopped, because nobody had cared for it for {} s", job_.lease_s));
+    }
+    return std::nullopt;
   }
 
   // Without one the job runs as well; its result is then one that nobody watched.
@@ -268,6 +291,7 @@ class Supervisor {
   JobState state_;
   FileDescriptor lock_;
   DeviceLocks devices_;
+  std::unique_ptr<HostSetup> setup_;
   std::unique_ptr<Guardian> guardian_;
   std::unique_ptr<Monitor> monitor_;
 };

@@ -200,6 +200,12 @@ std::string plan_text(const Plan& plan) {
   if (!plan.case_key.empty()) out += fmt::format("case {}\n", plan.case_key);
   out += fmt::format("{} step{}, plan {}\n", plan.steps.size(), plan.steps.size() == 1 ? "" : "s",
                      plan.hash().substr(0, 12));
+  // Not a step: jobs of a scheduler bring it along (launch/host_setup.h).
+  if (const Json setup = plan.campaign.is_object() ? plan.campaign.value("setup", Json()) : Json();
+      setup.is_array() && !setup.empty()) {
+    out += fmt::format("setup {}, once on every host that a job comes to\n",
+                       shell_line(setup.get<std::vector<std::string>>()));
+  }
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     out += fmt::format("\n{}. {} ({})\n", i + 1, step.name, kind_name(step.kind));

@@ -10,6 +10,7 @@ import time
 import unittest
 
 import slurm_support
+from campaign_support import CampaignTest
 from support import BIN, SLOWER, CliTest, json_lines, processes_with
 
 SKIPPED = 77  # what tests/CMakeLists.txt has ctest show as a skip
@@ -303,6 +304,136 @@ class Slurm(CliTest):
         self.assertEqual(len(set(endpoints)), 4)
         for rank, found in enumerate(words):
             self.assertEqual(found, [str(rank), endpoints[rank], ",".join(endpoints)])
+
+
+
+class VendorSetup(CampaignTest):
+    """The vendor's setup runs once on every node that a job of the campaign comes to, whichever Slurm gives it."""
+    STEP = "quick-pytorch-cpu-1x1"
+    LIMIT = 4 if SLOWER == 1 else 60  # seconds: more than a supervisor needs to begin
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory(prefix="assay-slurm-")
+        cls.addClassCleanup(cls.holder.cleanup)
+        cls.cluster = slurm_support.SlurmCluster(cls.holder.name)
+        cls.addClassCleanup(cls.cluster.stop)
+
+    def setUp(self):
+        super().setUp()
+        vendor = self.home / "vendors/fake"
+        # Both nodes are this machine, so a device with a lock would be in use on the other one too: cpu has none.
+        (vendor / "vendor.yaml").write_text("name: fake\nhardware:\n  cpu: {visible_devices: FAKE_DEVICES}\n")
+        for nnodes in 1, 2:
+            (vendor / f"quick/config_cpux{nnodes}x1.yaml").write_text("# as it is\n")
+        self.lines = self.folder / "lines"
+        self.gate = self.folder / "gate"
+        self.addCleanup(self.cluster.command, "scancel", "--partition=p", check=False)
+
+    def environment(self, **more):
+        return {**super().environment(), "SLURM_CONF": self.cluster.environment["SLURM_CONF"], **more}
+
+    def campaign(self, setup, cases, options=(), **more):
+        script = self.home / "vendors/fake/setup"
+        script.write_text(f"#!/bin/sh\n{setup}\n")
+        script.chmod(0o755)
+        self.write(cases, launcher="slurm", slurm={"partition": "p", "options": list(options)},
+                   environment={"SETUP_LINES": str(self.lines), "GATE": str(self.gate)}, **more)
+
+    def prepared(self):
+        """The nodes on which the setup has begun, each time."""
+        return self.lines.read_text().split() if self.lines.exists() else []
+
+    def nodes(self, run):
+        return [node["name"] for path in run.glob("steps/*/slurm.nodes.json") for node in json.loads(path.read_text())]
+
+    def test_once_on_every_node_that_a_job_comes_to(self):
+        self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"', {"quick:pytorch:cpu:1:1:5": {"set": {"what": "gate"}}},
+                      options=["--exclusive"], concurrency=2)
+        self.assertIn("setup code/vendor-fake/setup, once on every host", self.assay("run", "campaign.yaml", "--dry-run").stdout)
+        process = self.start("run", "campaign.yaml")
+        self.wait_until("a setup on both nodes", lambda: sorted(self.prepared()) == ["n1", "n2"], 120 * SLOWER)
+        self.gate.touch()
+        out, err = process.communicate(timeout=300 * SLOWER)
+        self.assertEqual(process.returncode, 0, out + err)
+        run = self.last_run()
+        nodes = self.nodes(run)
+        self.assertEqual((len(nodes), set(nodes)), (5, {"n1", "n2"}))
+        self.assertEqual(sorted(self.prepared()), ["n1", "n2"], "each once, whatever came later")
+        self.assertEqual(sorted(path.name for path in (run / "setup").glob("*.done")), ["n1.done", "n2.done"])
+        self.assertNotIn("setup", self.ends(run))
+        self.assert_nothing_runs(run)
+
+    def test_jobs_that_come_at_once_wait_for_it(self):
+        self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; sleep 2; echo ready > "$GATE"',
+                      {"quick:pytorch:cpu:1:1:2": {"set": {"what": "fail"}}}, options=["--nodelist=n1"], concurrency=2)
+        self.assay("run", "campaign.yaml")  # a rank that began before the setup had ended would have failed
+        self.assertEqual(self.prepared(), ["n1"])
+
+    def test_ranks_wait_for_the_setup_of_the_other_node(self):
+        self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; [ "$SLURMD_NODENAME" = n2 ] || { sleep 2; echo ready > "$GATE"; }',
+                      {"quick:pytorch:cpu:2:1:1": {"set": {"what": "fail"}}})
+        self.assay("run", "campaign.yaml")  # the rank of n2 would have failed if it had begun before the gate was there
+        self.assertEqual(sorted(self.prepared()), ["n1", "n2"])
+
+    def test_a_failure_names_the_node_and_the_next_attempt_tries_again(self):
+        self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; echo looking; [ -e "$GATE" ] || { echo no driver here >&2; exit 3; }',
+                      {"quick:pytorch:cpu:1:1:1": None}, options=["--nodelist=n2"], retries=1)
+        self.assay("run", "campaign.yaml", expect=4)
+        end = self.ends()[self.STEP]
+        self.assertEqual((end["reason"], end["infrastructure"]), ("n2: setup: exit code 3: looking; no driver here", True))
+        self.assertEqual(self.prepared(), ["n2", "n2"], "the retry tried it again")
+        run = self.last_run()
+        self.assertFalse((run / f"steps/1-{self.STEP}/rank0.log").exists(), "no rank was started")
+        self.assertFalse((run / "setup/n2.done").exists())
+        self.gate.touch()
+        self.assay("resume", "last", "--retry-failed")
+        self.assertEqual(self.ends(run)[self.STEP]["outcome"], "Pass")
+        self.assertEqual(self.prepared(), ["n2"] * 3)
+        self.assertTrue((run / "setup/n2.done").exists())
+        self.assert_nothing_runs(run)
+
+    def test_limits_of_time_and_of_silence_end_it(self):
+        for limit, reason in ("time_limit", "stopped at its time limit of"), ("stall_limit", "stopped: no line and no record for"):
+            self.campaign("echo begin; sleep 1000 & exec sleep 1000", {"quick:pytorch:cpu:1:1:1": {limit: self.LIMIT}}, retries=0)
+            self.assay("run", "campaign.yaml", expect=1)
+            self.assertIn(reason, self.ends()[self.STEP]["reason"])
+            step = self.last_run() / f"steps/1-{self.STEP}"
+            self.assertEqual((step / "setup.node0.log").read_text(), "begin\n")
+            self.assertFalse((step / "rank0.log").exists())
+            self.assertEqual(list((self.last_run() / "setup").glob("*.done")), [])
+            self.assert_nothing_runs()
+
+    def test_one_that_says_something_is_not_silent(self):
+        self.campaign("for i in 1 2 3 4 5 6; do echo $i; sleep 1; done", {"quick:pytorch:cpu:1:1:1": {"stall_limit": self.LIMIT}})
+        self.assay("run", "campaign.yaml")
+
+    def test_stop_and_scancel_end_it(self):
+        self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; sleep 1000 & exec sleep 1000',
+                      {"quick:pytorch:cpu:1:1:1": None}, retries=0)
+        process = self.start("run", "campaign.yaml")
+        self.wait_until("the setup", self.prepared, 60 * SLOWER)
+        self.assay("stop", "last")
+        self.assertEqual(process.wait(60 * SLOWER), 130)
+        self.assert_nothing_runs()
+        self.lines.unlink()
+        process = self.start("resume", "last")
+        self.wait_until("the setup", self.prepared, 60 * SLOWER)
+        note = json.loads((self.last_run() / f"steps/1-{self.STEP}/slurm.json").read_text())
+        self.cluster.command("scancel", note["job_id"])
+        self.assertEqual(process.wait(120 * SLOWER), 4)
+        self.assertIn("cancelled from outside (CANCELLED)", self.ends()[self.STEP]["reason"])
+        self.assert_nothing_runs()
+
+    def test_without_a_controller_the_lease_ends_it(self):
+        self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; sleep 1000 & exec sleep 1000',
+                      {"quick:pytorch:cpu:1:1:1": None}, lease=4)
+        process = self.start("run", "campaign.yaml")
+        self.wait_until("the setup", self.prepared, 60 * SLOWER)
+        process.kill()
+        process.wait()
+        self.assert_nothing_runs()
+        self.assertEqual(list((self.last_run() / "setup").glob("*.done")), [])
 
 
 class TwoClusters(unittest.TestCase):

@@ -112,6 +112,65 @@ TEST_F(SupervisorTest, KilledItTakesItsRanksWithIt) {
   EXPECT_FALSE(state()->ended());
 }
 
+TEST_F(SupervisorTest, PreparesItsHostBeforeTheRanks) {
+  const LeaseKeeper keeper(folder_.step(), {0}, 60);
+  LaunchRequest job = folder_.request("cat ready");
+  job.setup = {"/bin/sh", "-c", "echo prepared >> ready"};
+  for (job.attempt = 1; job.attempt <= 2; ++job.attempt) {
+    ASSERT_TRUE(supervise_job(job, {"--foreground"}).status.ok());
+    EXPECT_TRUE(state()->result->status.ok());
+  }
+  EXPECT_EQ(folder_.log(0), "prepared\nprepared\n") << "a line an attempt: it was prepared once";
+}
+
+TEST_F(SupervisorTest, AHostThatCannotBePreparedStartsNoRank) {
+  LaunchRequest job = folder_.request("echo up");
+  job.setup = {"/bin/sh", "-c", "echo no driver; exit 3"};
+  const CapturedOutput said = supervise_job(job);
+  EXPECT_EQ(said.status.code, kExitInfrastructure);
+  EXPECT_TRUE(mentions(said.err, "setup: exit code 3: no driver")) << said.err;
+  ASSERT_TRUE(ends_within(30));
+  EXPECT_EQ(state()->error_kind, "infrastructure");
+  EXPECT_EQ(state()->error, "setup: exit code 3: no driver");
+  EXPECT_EQ(folder_.log(0), "");
+}
+
+TEST_F(SupervisorTest, EndsASetupWhenNobodyCaresAndWhenItIsAskedTo) {
+  LaunchRequest job = folder_.request("echo up");
+  job.setup = {"/bin/sh", "-c", "sleep 100 & setsid sleep 100 & wait"};
+  job.lease_s = 2;
+  const Stopwatch watch;
+  EXPECT_EQ(supervise_job(job, {"--foreground"}).status.code, kExitInfrastructure);
+  EXPECT_GE(watch.seconds(), job.lease_s);
+  EXPECT_EQ(state()->error_kind, JobState::kLeaseLapsed);
+  EXPECT_TRUE(find_tree(setup_mark(job)).empty());
+  job.attempt = 2;
+  job.lease_s = 60;
+  write_job(job.folder, job);
+  Process process = Process::start({.argv = {(program_folder() / "assay").string(), "supervise", job.folder.string(),
+                                             "--node", "0", "--foreground"}});
+  ASSERT_TRUE(becomes_true(30, [&] { return !find_tree(setup_mark(job)).empty(); }));
+  write_stop(job.folder, 0, 1);
+  EXPECT_TRUE(process.wait_for(30));
+  EXPECT_TRUE(find_tree(setup_mark(job)).empty());
+  ASSERT_TRUE(state()->result);
+  EXPECT_FALSE(state()->result->status.ok()) << "its ranks never ran";
+  EXPECT_EQ(state()->error_kind, "");
+  EXPECT_EQ(folder_.log(0), "");
+}
+
+TEST_F(SupervisorTest, KilledItTakesItsSetupWithIt) {
+  LaunchRequest job = folder_.request("echo up");
+  job.setup = {"/bin/sh", "-c", "sleep 100 & setsid sleep 100 & wait"};
+  write_job(job.folder, job);
+  Process process = Process::start({.argv = {(program_folder() / "assay").string(), "supervise", job.folder.string(),
+                                             "--node", "0", "--foreground"}});
+  ASSERT_TRUE(becomes_true(30, [&] { return find_tree(setup_mark(job)).size() >= 3; }));
+  ::kill(process.pid(), SIGKILL);
+  EXPECT_TRUE(process.wait_for(30));
+  EXPECT_TRUE(becomes_true(30, [&] { return find_tree(setup_mark(job)).empty(); }));
+}
+
 TEST_F(SupervisorTest, NeverBecomesTwo) {
   LaunchRequest job = folder_.request("sleep 100");
   const LeaseKeeper keeper(folder_.step(), {0}, 60);

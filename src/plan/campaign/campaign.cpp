@@ -350,6 +350,8 @@ Json to_json(const CampaignSite& site) {
           {"device_command", site.device_command},
           {"device_count", site.device_count},
           {"staged", staged},
+          {"setup", site.setup},
+          {"setup_environment", site.setup_environment},
           {"peak_flops", site.peak_flops},
           {"concurrency", site.concurrency},
           {"max_failures", site.max_failures},
@@ -378,7 +380,9 @@ CampaignSite site_of(const Json& json, const std::string& where) {
     json.at("monitor_command").get_to(site.monitor_command);
     json.at("device_command").get_to(site.device_command);
     json.at("device_count").get_to(site.device_count);
-    if (json.contains("peak_flops")) json.at("peak_flops").get_to(site.peak_flops);  // older runs have neither
+    if (json.contains("peak_flops")) json.at("peak_flops").get_to(site.peak_flops);  // older runs lack some of these
+    site.setup = json.value("setup", site.setup);
+    site.setup_environment = json.value("setup_environment", site.setup_environment);
     for (const Json& one : json.value("staged", Json::array())) {
       site.staged.push_back({one.at("path").get<std::string>(), one.at("hash").get<std::string>()});
     }

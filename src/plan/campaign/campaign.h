@@ -59,6 +59,10 @@ struct CampaignSite {
     bool operator==(const Staged&) const = default;
   };
   std::vector<Staged> staged;
+  // The vendor's preparation of a host, and its variables, where every job brings it along since nobody knows the hosts
+  // before (Slurm); empty: none, or a step of its own.
+  std::vector<std::string> setup;
+  std::map<std::string, std::string> setup_environment;
   std::map<std::string, double> peak_flops;  // the vendor's: precision -> operations a second of one device
   int concurrency = 1;
   int max_failures = 0;  // 0: no limit

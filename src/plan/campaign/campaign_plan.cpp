@@ -85,6 +85,10 @@ class Planner {
     site.device_count = device_count_;
     site.peak_flops = peak_flops_;
     site.staged = staged_;
+    if (vendor_.setup && !setup_is_step()) {
+      site.setup = {setup_program()};
+      site.setup_environment = environment("");
+    }
     for (CampaignHost& host : site.hosts) {
       if (host.slots == 0) host.slots = most_ranks_;
     }
@@ -98,20 +102,21 @@ class Planner {
   }
 
  private:
+  // Which nodes jobs of Slurm will get is known when they run.
+  bool setup_is_step() const { return campaign_.site.launcher != LauncherKind::Slurm; }
+  std::string setup_program() const { return fmt::format("code/vendor-{}/setup", campaign_.site.vendor); }
+
   // Once on every host, before its first case.
   void add_setup() {
     if (!vendor_.setup) return;
-    const std::string code = fmt::format("code/vendor-{}", campaign_.site.vendor);
-    out_.code[code + "/setup"] = *vendor_.setup;
+    out_.code[setup_program()] = *vendor_.setup;
+    if (!setup_is_step()) return;
     Step step;
     step.name = "setup";
-    step.argv = {code + "/setup"};
+    step.argv = {setup_program()};
     step.env = environment("");
     step.on_hosts = true;
     step.nnodes = static_cast<int>(std::max<size_t>(campaign_.site.hosts.size(), 1));
-    if (campaign_.site.launcher == LauncherKind::Slurm) {
-      for (const CampaignCase& one : campaign_.cases) step.nnodes = std::max(step.nnodes, one.key.nnodes);
-    }
     step.retries = campaign_.retries;
     step.time_limit_s = campaign_.time_limit_s;
     step.stall_limit_s = campaign_.stall_limit_s;
@@ -301,7 +306,7 @@ class Planner {
     step.time_limit_s = one.time_limit_s;
     step.stall_limit_s = one.stall_limit_s;
     step.collect = campaign_.collect;
-    if (vendor_.setup) step.needs.push_back("setup");
+    if (vendor_.setup && setup_is_step()) step.needs.push_back("setup");
   }
 
   // Every round of a case as it is published reaches its target.

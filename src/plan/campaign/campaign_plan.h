@@ -1,4 +1,5 @@
-// From a campaign to a plan: one step for every case in every round, before them one for the vendor's setup.
+// From a campaign to a plan: one step for every case in every round, before them one for the vendor's setup; on Slurm
+// every job brings the setup along instead.
 #pragma once
 
 #include <filesystem>

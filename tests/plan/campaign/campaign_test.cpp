@@ -133,6 +133,34 @@ TEST_F(CampaignTest, APlanHasAStepForEveryRoundAndAJudgement) {
   EXPECT_EQ(plan_of(to_json(made.plan), "test").hash(), made.plan.hash());
 }
 
+TEST_F(CampaignTest, OnSlurmEveryJobBringsTheSetupAlong) {
+  const fs::path home = folder_.path() / "home";
+  make_folder(home / "vendors/mine/simplenet");
+  fs::create_directory_symlink(fs::path(ASSAY_SOURCE_DIR) / "cases", home / "cases");
+  write_file_atomic(home / "vendors/mine/vendor.yaml", "name: mine\nhardware: {chip: {devices: 2}}\n");
+  write_file_atomic(home / "vendors/mine/setup", "#!/bin/sh\n");
+  write_file_atomic(home / "vendors/mine/environment", "WHO=mine\n");
+  write_file_atomic(home / "vendors/mine/simplenet/config_chipx1x1.yaml", "# as it is\n");
+  const std::string text = "vendor: mine\ndivision: open\ncases: {simplenet:libtorch:chip:1:1:1: /data}\n";
+  for (const std::string launcher : {"local", "slurm"}) {
+    const CampaignPlan made = make_campaign_plan(read(text + "launcher: " + launcher + "\n"), home);
+    const CampaignSite site = site_of(made.plan.campaign, "test");
+    EXPECT_EQ(made.code.at("code/vendor-mine/setup"), home / "vendors/mine/setup");
+    const Step& last = made.plan.steps.back();
+    if (launcher == "slurm") {
+      EXPECT_EQ(made.plan.steps.size(), 1u);
+      EXPECT_TRUE(last.needs.empty());
+      EXPECT_EQ(site.setup, std::vector<std::string>{"code/vendor-mine/setup"});
+      EXPECT_EQ(site.setup_environment.at("WHO"), "mine");
+      EXPECT_THAT(plan_text(made.plan), HasSubstr("setup code/vendor-mine/setup, once on every host"));
+    } else {
+      EXPECT_EQ(made.plan.steps.size(), 2u);
+      EXPECT_EQ(last.needs, std::vector<std::string>{"setup"});
+      EXPECT_TRUE(site.setup.empty());
+    }
+  }
+}
+
 TEST_F(CampaignTest, ClosedMeansThatOnlyMutableKeysChange) {
   const std::string text = std::string(kSmall) + "set: {Optimizer.lr.learning_rate: 0.1}\n";
   try {
