@@ -144,6 +144,15 @@ std::vector<NodePlace> places_of(const CampaignSite& site, const Plan& plan) {
   return places;
 }
 
+// The library that a native step opens, as it is named to the worker; "" when it names none.
+std::string plugin_of(const Step& step) {
+  const Json::json_pointer at("/config/Global/plugin");
+  const auto config = step.files.find("config.json");
+  if (step.argv[0] != "assay-worker" || config == step.files.end() || !config->second.contains(at)) return "";
+  const Json& plugin = config->second.at(at);
+  return plugin.is_string() ? plugin.get<std::string>() : "";
+}
+
 // What the commands of steps name: programs, and files by absolute paths. Data have their own check.
 void need_commands(PreflightNeeds& needs, const CampaignPlan& made) {
   std::set<std::string> paths;
@@ -157,6 +166,7 @@ void need_commands(PreflightNeeds& needs, const CampaignPlan& made) {
       const std::string& word = step.argv[i];
       if (word.starts_with('/') && !made.data.contains(word)) paths.insert(word);
     }
+    if (const std::string plugin = plugin_of(step); plugin.starts_with('/')) paths.insert(plugin);
   }
   needs.paths.assign(paths.begin(), paths.end());
 }

@@ -47,6 +47,7 @@ Json to_json(const Step& step) {
   if (!step.case_key.empty()) out["case"] = step.case_key;
   if (step.round != 0) out["round"] = step.round;
   if (!step.framework.empty()) out["framework"] = step.framework;
+  if (!step.code.empty()) out["code"] = step.code;
   if (!step.collect.empty()) out["collect"] = step.collect;
   if (!step.patterns.empty()) out["patterns"] = step.patterns;
   out["argv"] = step.argv;
@@ -78,6 +79,7 @@ Step step_of(const Json& value) {
   step.case_key = value.value("case", "");
   step.round = value.value("round", 0);
   step.framework = value.value("framework", "");
+  step.code = value.value("code", step.code);
   step.collect = value.value("collect", step.collect);
   step.patterns = value.value("patterns", step.patterns);
   step.argv = value.at("argv").get<std::vector<std::string>>();
@@ -92,8 +94,10 @@ Step step_of(const Json& value) {
 }  // namespace
 
 std::vector<std::string> Step::code_folders() const {
+  std::vector<std::string> words = argv;
+  words.insert(words.end(), code.begin(), code.end());
   std::vector<std::string> out;
-  for (const std::string& word : argv) {
+  for (const std::string& word : words) {
     if (word.starts_with("code/")) out.push_back(word.substr(0, word.find('/', 5)));
   }
   return out;
@@ -141,6 +145,9 @@ void Plan::validate() const {
       if (!good_file(name) || name.rfind("steps/", 0) != 0) {
         wrong(fmt::format("'{}', which it discards, is not in the folder of a step", name));
       }
+    }
+    for (const std::string& name : step.code) {
+      if (!good_file(name) || !name.starts_with("code/")) wrong(fmt::format("'{}' is not in the folder code", name));
     }
     for (const std::string& name : step.collect) {
       if (!good_file(name)) wrong(fmt::format("'{}', which it collects, is outside its folder", name));

@@ -47,6 +47,8 @@ struct Step {
   int round = 0;
   // Whose variables the ranks get besides the usual ones: "paddle", "mindspore", "pytorch".
   std::string framework;
+  // Files of the run folder that it needs besides those that its words name: "code/plugin-1/acme.so".
+  std::vector<std::string> code;
   std::vector<std::string> collect;   // what comes back from far hosts: paths in the step's folder, relative to it
   std::vector<Json> patterns;         // how records are found in logs: execute/harvest.h
   std::map<std::string, Json> files;  // written into the step's folder before it starts: name -> content
@@ -59,7 +61,7 @@ struct Step {
   std::vector<std::string> discard;
 
   int world_size() const { return nnodes * nproc; }
-  // Code of cases that are commands: the folders of the run folder that its words name, "code/<model>".
+  // Folders of the run folder with the code of cases: those that its words and `code` name, "code/<model>".
   std::vector<std::string> code_folders() const;
   int first_rank() const { return node_rank * nproc; }  // of the ranks on this host
 };

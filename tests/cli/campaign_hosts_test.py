@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -11,7 +12,7 @@ import hosts_test
 import slurm_support
 import ssh_support
 from campaign_support import CampaignTest
-from support import ASSAY
+from support import ASSAY, BIN, SOURCE, json_lines
 
 SKIPPED = 77  # what tests/CMakeLists.txt has ctest show as a skip
 FASHION = "/usr/share/datasets/fashion-mnist"
@@ -101,6 +102,49 @@ class SshTest(CampaignTest):
         steps = re.findall(r"^step ([0-9]+) ", (self.last_run() / "steps/1-quick-pytorch-chip-2x1/rank0.log").read_text(), re.M)
         self.assertEqual([int(s) for s in steps], list(range(1, 101)))
         self.assert_nothing_runs()
+
+
+
+@unittest.skipIf(hosts_test.missing(), f"hosts with files of their own: {hosts_test.missing()}")
+class OwnFilesTest(CampaignTest):
+    """Hosts that do not see what this machine has: mount namespaces around their sshd."""
+
+    def start_hosts(self, count, enter):
+        self.ssh = ssh_support.SshHosts(self.folder / "ssh", count, enter=enter)
+        self.addCleanup(self.ssh.close)
+        return {"launcher": "ssh", "hosts": [{**host, "slots": 2} for host in self.ssh.hosts]}
+
+    def sees(self, i, path):
+        return subprocess.run(self.ssh.ssh(i) + [f"test -e '{path}'"], stdin=subprocess.DEVNULL, timeout=60).returncode == 0
+
+    def test_a_plugin_that_only_this_machine_has(self):
+        library = self.folder / "lib/own.so"
+        library.parent.mkdir()
+        shutil.copy(BIN / "plugins/reference.so", library)
+        hosts = self.start_hosts(1, lambda i, words: ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"',
+                                                      str(library.parent), *words])
+        self.assertFalse(self.sees(0, library))
+        (self.folder / "campaign.yaml").write_text(json.dumps({
+            "campaign": "plugin", "vendor": "cpu", "division": "open", **hosts, "cases": {
+                "simplenet:libtorch:cpu:1:1:1": {"data": FASHION, "set": {"Engine.max_steps": 4, "Global.plugin": str(library),
+                                                                          "Global.device": "reference"}}}}))
+        self.assay("run", "campaign.yaml", ASSAY_HOME=str(SOURCE))
+        run = self.last_run()
+        there = pathlib.Path(self.ssh.hosts[0]["work_dir"]) / run.name / "code/plugin-1/own.so"
+        for copy in run / "code/plugin-1/own.so", there:
+            self.assertEqual(copy.read_bytes(), library.read_bytes())
+        records = json_lines(run / "steps/1-simplenet-libtorch-cpu-1x1/records.jsonl")
+        named = [record["data"]["plugin"] for record in records if "plugin" in record.get("data", {})]
+        self.assertEqual([(plugin["name"], pathlib.Path(plugin["library"])) for plugin in named], [("reference", there.resolve())])
+
+    def test_a_plugin_that_nobody_has_is_told(self):
+        hosts = self.start_hosts(1, None)
+        (self.folder / "campaign.yaml").write_text(json.dumps({
+            "vendor": "cpu", "division": "open", **hosts, "cases": {
+                "simplenet:libtorch:cpu:1:1:1": {"data": FASHION, "set": {"Global.plugin": "/nowhere/own.so"}}}}))
+        done = self.assay("run", "campaign.yaml", expect=4, ASSAY_HOME=str(SOURCE))
+        self.assertIn("node1: /nowhere/own.so does not exist", done.stderr)
+        self.assertEqual(self.runs(), [])
 
 
 class OtherUserTest(CampaignTest):

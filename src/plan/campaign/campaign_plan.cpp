@@ -233,9 +233,26 @@ class Planner {
     return fmt::format("steps/{}-{}", out_.plan.steps.size() + 1, name);
   }
 
-  Step native_step(const ResolvedCase& as_resolved) const {
+  // A library that is named by its path goes along with the run, so that hosts need not have it at that path. One that
+  // is not here must be there, and hosts are asked for it.
+  void take_plugin(Step& step) {
+    const Json::json_pointer at("/config/Global/plugin");
+    Json& config = step.files.at("config.json");
+    if (!config.contains(at) || !config.at(at).is_string()) return;
+    const std::filesystem::path path = config.at(at).get<std::string>();
+    std::error_code unknown;
+    if (!path.is_absolute() || !std::filesystem::is_regular_file(path, unknown)) return;
+    const auto [known, is_new] = plugins_.insert({path.string(), ""});
+    if (is_new) known->second = fmt::format("code/plugin-{}/{}", plugins_.size(), path.filename().string());
+    out_.code[known->second] = path;
+    step.code = {known->second};
+    config[at] = known->second;
+  }
+
+  Step native_step(const ResolvedCase& as_resolved) {
     Step step = train_plan(as_resolved).steps[0];
     step.kind = StepKind::Train;
+    take_plugin(step);
     // A campaign's own retries and checkpoints take the place of restarts on one host.
     if (campaign_.site.launcher == LauncherKind::Ssh) step.outputs.clear();
     return step;
@@ -338,6 +355,7 @@ class Planner {
   int device_count_ = 0;
   std::map<std::string, double> peak_flops_;
   std::vector<CampaignSite::Staged> staged_;
+  std::map<std::string, std::string> plugins_;  // path here -> in the run folder
 };
 
 }  // namespace

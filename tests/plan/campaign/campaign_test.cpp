@@ -1,5 +1,6 @@
 #include "plan/campaign/campaign.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -159,6 +160,28 @@ TEST_F(CampaignTest, OnSlurmEveryJobBringsTheSetupAlong) {
       EXPECT_TRUE(site.setup.empty());
     }
   }
+}
+
+TEST_F(CampaignTest, ALibraryThatIsNamedByItsPathGoesAlong) {
+  const fs::path library = folder_.path() / "lib" / "own.so";
+  make_folder(library.parent_path());
+  const std::string text = fmt::format(
+      "vendor: cpu\ndivision: open\ncases: {{simplenet:libtorch:cpu:1:1:2: /data}}\nset: {{Global.plugin: {}}}\n",
+      library.string());
+  const Json::json_pointer plugin("/config/Global/plugin");
+  const CampaignPlan without = make_campaign_plan(read(text), ASSAY_SOURCE_DIR);
+  EXPECT_EQ(without.plan.steps[0].files.at("config.json").at(plugin), library.string()) << "hosts may have it there";
+  EXPECT_TRUE(without.code.empty());
+  write_file_atomic(library, "a library");
+  const CampaignPlan made = make_campaign_plan(read(text), ASSAY_SOURCE_DIR);
+  EXPECT_EQ(made.code, (std::map<std::string, fs::path>{{"code/plugin-1/own.so", library}}));
+  for (const Step& step : made.plan.steps) {
+    EXPECT_EQ(step.files.at("config.json").at(plugin), "code/plugin-1/own.so");
+    EXPECT_EQ(step.code_folders(), std::vector<std::string>{"code/plugin-1"});
+  }
+  const Plan back = plan_of(to_json(made.plan), "test");
+  EXPECT_EQ(back.steps[1].code, std::vector<std::string>{"code/plugin-1/own.so"});
+  EXPECT_EQ(back.hash(), made.plan.hash());
 }
 
 TEST_F(CampaignTest, ClosedMeansThatOnlyMutableKeysChange) {
