@@ -115,9 +115,12 @@ void for_all(size_t count, const std::function<void(size_t)>& work) {
 
 std::unique_ptr<RunningStep> HostsLauncher::start(const LaunchRequest& asked) {
   check_request(asked);
-  const LaunchRequest request = with_absolute_paths(asked);
+  LaunchRequest request = with_absolute_paths(asked);
   Sessions sessions = open_sessions(*transport_, request);
   for_all(sessions.size(), [&](size_t i) { sessions[i]->prepare(); });
+  if (needs_rank_table(request)) {
+    for_all(sessions.size(), [&](size_t i) { request.nodes[i].device_addresses = sessions[i]->device_addresses(); });
+  }
   const auto env = shared_environment(request, transport_->master_address(request), sessions);
   std::vector<NodeSession*> nodes;
   for (const auto& session : sessions) nodes.push_back(session.get());

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "launch/device_addresses.h"
 #include "launch/json_fields.h"
 
 namespace assay {
@@ -25,7 +26,9 @@ constexpr int kMaxRanks = 10'000;  // of one node
 Json nodes_json(const std::vector<NodePlace>& nodes) {
   Json out = Json::array();
   for (const NodePlace& node : nodes) {
-    out.push_back({{"name", node.host.name}, {"address", node.host.reached_at()}, {"devices", node.devices}});
+    Json place = {{"name", node.host.name}, {"address", node.host.reached_at()}, {"devices", node.devices}};
+    if (!node.device_addresses.empty()) place["device_addresses"] = device_addresses_json(node.device_addresses);
+    out.push_back(std::move(place));
   }
   return out;
 }
@@ -42,6 +45,9 @@ std::vector<NodePlace> nodes_of(const Json& list, const std::string& where) {
         fields.fail("devices", "must be numbers from 0");
       }
       place.devices.push_back(device.get<int>());
+    }
+    if (fields.has("device_addresses")) {
+      place.device_addresses = device_addresses_of(fields.any("device_addresses"), fields.path("device_addresses"));
     }
     fields.end();
     out.push_back(std::move(place));

@@ -29,6 +29,8 @@ struct Host {
 struct NodePlace {
   Host host;
   std::vector<int> devices = {};  // one a rank
+  // Of devices that have a network of their own, by their number: launch/device_addresses.h.
+  std::map<int, std::string> device_addresses = {};
 };
 
 struct LaunchRequest {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "launch/device_addresses.h"
 #include "launch/job.h"
 #include "launch/lease_keeper.h"
 #include "launch/port.h"
@@ -27,6 +28,8 @@ class LocalSession : public NodeSession {
     for (int i = 0; i < count; ++i) ports.push_back(free_port());
     return ports;
   }
+
+  std::map<int, std::string> device_addresses() override { return read_device_addresses().addresses; }
 
   fs::path there(const fs::path& path) const override { return path; }
 

@@ -63,6 +63,10 @@ std::string framework_family(const std::string& framework) { return framework.su
 
 bool needs_port_per_rank(const LaunchRequest& request) { return framework_family(request.framework) == "paddle"; }
 
+bool needs_rank_table(const LaunchRequest& request) {
+  return framework_family(request.framework) == "mindspore" && !request.env.count("RANK_TABLE_FILE");
+}
+
 std::string paddle_endpoints(const LaunchRequest& request, const std::vector<std::vector<int>>& ports) {
   std::vector<std::string> endpoints;
   for (size_t node = 0; node < ports.size(); ++node) {
@@ -88,7 +92,7 @@ std::map<std::string, std::string> node_environment(const LaunchRequest& request
   if (world_size > 1) settle_port(env, request.node_rank);
   const std::string family = framework_family(request.framework);
   if (family == "paddle" && !env.count(kPaddleEndpoints)) env[kPaddleEndpoints] = local_endpoints(request);
-  if (family == "mindspore" && !env.count("RANK_TABLE_FILE")) env["RANK_TABLE_FILE"] = write_rank_table(request);
+  if (needs_rank_table(request)) env["RANK_TABLE_FILE"] = write_rank_table(request);
   return env;
 }
 
@@ -121,11 +125,14 @@ Json rank_table(const LaunchRequest& request) {
   Json servers = Json::array();
   for (int node = 0; node < request.nnodes; ++node) {
     const std::string address = address_of_node(request, node);
+    const auto own = request.nodes.empty() ? std::map<int, std::string>()
+                                           : request.nodes.at(static_cast<size_t>(node)).device_addresses;
     Json devices = Json::array();
     int local_rank = 0;
     for (const int device : devices_of_node(request, node)) {
+      const auto found = own.find(device);
       devices.push_back({{"device_id", std::to_string(device)},
-                         {"device_ip", address},
+                         {"device_ip", found == own.end() ? address : found->second},
                          {"rank_id", std::to_string(node * request.nproc + local_rank++)}});
     }
     servers.push_back({{"server_id", address}, {"device", devices}, {"host_nic_ip", "reserve"}});

@@ -20,6 +20,8 @@ inline constexpr const char* kPaddleEndpoints = "PADDLE_TRAINER_ENDPOINTS";
 std::string framework_family(const std::string& framework);
 // Paddle's ranks listen at a port each, which all of them know before any starts.
 bool needs_port_per_rank(const LaunchRequest& request);
+// MindSpore's ranks read a table of all devices, unless the job names one of its own.
+bool needs_rank_table(const LaunchRequest& request);
 // "host:port,host:port": `ports` has nproc ports of every node, in order.
 std::string paddle_endpoints(const LaunchRequest& request, const std::vector<std::vector<int>>& ports);
 
@@ -30,7 +32,8 @@ std::map<std::string, std::string> node_environment(const LaunchRequest& request
 std::map<std::string, std::string> rank_environment(const LaunchRequest& request, int local_rank,
                                                     const std::map<std::string, std::string>& node);
 
-// The file that MindSpore's users know as hccl.json, made from the hosts and devices of the job.
+// The file that MindSpore's users know as hccl.json, made from the hosts and devices of the job. Of a device without an
+// address of its own it has that of the host.
 Json rank_table(const LaunchRequest& request);
 
 }  // namespace assay

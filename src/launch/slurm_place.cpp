@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "launch/device_addresses.h"
 #include "launch/job.h"
 #include "launch/port.h"
 #include "launch/rank_environment.h"
@@ -66,6 +68,30 @@ std::vector<std::vector<int>> ports_of_nodes(const LaunchRequest& job) {
     throw InfrastructureError(fmt::format("no free ports were found on every node: {}", trim(output.err)));
   }
   return ports;
+}
+
+// Of the devices of each node: every node is asked for its own.
+std::vector<std::map<int, std::string>> device_addresses_of_nodes(const LaunchRequest& job) {
+  std::vector<std::map<int, std::string>> out(static_cast<size_t>(job.nnodes));
+  if (job.nnodes == 1) {  // this is the node
+    out[0] = read_device_addresses().addresses;
+    return out;
+  }
+  const std::string self = (program_folder() / "assay").string();
+  const CapturedOutput output = capture(
+      {.argv = {"srun", "--ntasks-per-node=1", fmt::format("--ntasks={}", job.nnodes), self, "slurm", "addresses"}},
+      kScontrolLimit);
+  std::set<long long> told;
+  for (const std::string& line : split(output.out, '\n')) {
+    const size_t space = line.find(' ');  // 0 {"0":"192.168.100.101"}
+    const auto node = parse_int(line.substr(0, space));
+    if (space == std::string::npos || !node || *node < 0 || *node >= job.nnodes) continue;
+    const std::string where = fmt::format("addresses of devices of node {}", *node);
+    out[static_cast<size_t>(*node)] = device_addresses_of(parse_json(line.substr(space), where), where);
+    told.insert(*node);
+  }
+  if (static_cast<int>(told.size()) == job.nnodes) return out;
+  throw InfrastructureError(fmt::format("not every node told the addresses of its devices: {}", trim(output.err)));
 }
 
 std::vector<int> numbers_of_ranges(const std::string& text) {
@@ -128,6 +154,10 @@ void place_slurm_job(const fs::path& folder, const EnvironmentOf& environment) {
   for (const Host& host : hosts) {
     first.nodes.push_back({.host = host});
     list.push_back({{"name", host.name}, {"address", host.reached_at()}});
+  }
+  if (needs_rank_table(first)) {
+    auto addresses = device_addresses_of_nodes(first);
+    for (size_t i = 0; i < addresses.size(); ++i) first.nodes[i].device_addresses = std::move(addresses[i]);
   }
   std::map<std::string, std::string> shared;
   if (first.nnodes > 1) {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "base/version.h"
+#include "launch/device_addresses.h"
 #include "launch/ssh_command.h"
 
 namespace assay {
@@ -242,6 +243,20 @@ std::vector<int> SshHost::free_ports(const SshPlaces& places, int count) {
     throw explain_failure(host_, doing, out.status.text(), out.err);
   }
   return ports;
+}
+
+std::map<int, std::string> SshHost::device_addresses(const SshPlaces& places) {
+  const std::string doing = "asking for the addresses of devices";
+  const CapturedOutput out = connection_->run({places.program.string(), "device-addresses"}, doing);
+  if (!out.status.ok()) throw explain_failure(host_, doing, out.status.text(), out.err);
+  const std::string where = fmt::format("{}: the addresses of its devices", host_.name);
+  try {
+    // A login shell may have said something before.
+    const auto lines = split(trim(out.out), '\n');
+    return device_addresses_of(parse_json(lines.back(), where), where);
+  } catch (const DataError& error) {
+    throw HostError(HostProblem::Other, error.what());
+  }
 }
 
 std::vector<std::string> SshHost::collect(const fs::path& there, const fs::path& here,

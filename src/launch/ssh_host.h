@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class SshHost {
   // Returns whether it was copied. Throws HostError, and ConfigError when the folder here has changed since `hash`.
   bool stage_data(const SshPlaces& places, const std::filesystem::path& folder, const std::string& hash);
   std::vector<int> free_ports(const SshPlaces& places, int count);
+  // Of devices there that have a network of their own: launch/device_addresses.h.
+  std::map<int, std::string> device_addresses(const SshPlaces& places);
   // Brings what the host has of `names`, which are relative to `there`, into `here`. Returns those that it has.
   std::vector<std::string> collect(const std::filesystem::path& there, const std::filesystem::path& here,
                                    const std::vector<std::string>& names);

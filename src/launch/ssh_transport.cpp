@@ -61,6 +61,7 @@ class SshSession : public NodeSession {
 
   void prepare() override { places_ = host_.prepare(files_of_step(request_)); }
   std::vector<int> free_ports(int count) override { return host_.free_ports(places_, count); }
+  std::map<int, std::string> device_addresses() override { return host_.device_addresses(places_); }
   fs::path there(const fs::path& path) const override {
     return (places_.run / path.lexically_relative(request_.cwd)).lexically_normal();
   }

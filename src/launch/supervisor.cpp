@@ -16,12 +16,14 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "launch/device_addresses.h"
 #include "launch/device_lock.h"
 #include "launch/environment.h"
 #include "launch/host_setup.h"
 #include "launch/job.h"
 #include "launch/job_state.h"
 #include "launch/local.h"
+#include "launch/rank_environment.h"
 #include "monitor/monitor.h"
 
 namespace assay {
@@ -120,6 +122,7 @@ class Supervisor {
       prepare();
       if (const auto code = set_up_host(lease)) return *code;
       if (job_.clear_caches) clear_caches();
+      if (needs_rank_table(job_)) tell_of_device_addresses();
       step = LocalLauncher().start(job_);
     } catch (const std::exception& error) {
       end_with_error(std::string(kind_name(ErrorKind::Infrastructure)), error.what());
@@ -193,6 +196,18 @@ class Supervisor {
         throw InfrastructureError(result->infrastructure);
       }
       if (const auto code = ended_from_outside(*setup_, lease)) return code;
+    }
+  }
+
+  // Who started the job has read them: here it is told what that was.
+  void tell_of_device_addresses() {
+    for (const std::string& line : read_device_addresses().ignored) say("passed over: " + line);
+    if (job_.nodes.empty()) return;
+    const NodePlace& place = job_.nodes.at(static_cast<size_t>(state_.node));
+    for (const int device : place.devices) {
+      if (place.device_addresses.empty() || place.device_addresses.count(device)) continue;
+      say(fmt::format("device {} has no address in {}: the table of ranks has that of the host", device,
+                      kDeviceAddressFile));
     }
   }
 

@@ -3,6 +3,7 @@
 // the other nodes.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ class NodeSession {
   virtual void prepare() = 0;
   // TCP ports that are free there.
   virtual std::vector<int> free_ports(int count) = 0;
+  // Of the host's devices that have a network of their own, by their number; empty: it has none.
+  virtual std::map<int, std::string> device_addresses() = 0;
   // A path of the controller's run folder as the host sees it.
   virtual std::filesystem::path there(const std::filesystem::path& path) const = 0;
   // Hands over the job and returns when its ranks run. From here on the session keeps the lease, as long as it exists.

@@ -11,7 +11,7 @@ import unittest
 import hosts_test
 import slurm_support
 import ssh_support
-from campaign_support import CampaignTest
+from campaign_support import CASE, CampaignTest
 from support import ASSAY, BIN, SOURCE, json_lines
 
 SKIPPED = 77  # what tests/CMakeLists.txt has ctest show as a skip
@@ -116,6 +116,38 @@ class OwnFilesTest(CampaignTest):
 
     def sees(self, i, path):
         return subprocess.run(self.ssh.ssh(i) + [f"test -e '{path}'"], stdin=subprocess.DEVNULL, timeout=60).returncode == 0
+
+    def test_mindspore_knows_the_devices_own_addresses(self):
+        folder = self.home / "cases/table"
+        folder.mkdir()
+        (folder / "run.py").write_text("import json, os\nprint('table', json.dumps(json.load(open(os.environ['RANK_TABLE_FILE']))))\n"
+                                       "print('accuracy 0.91')\n")
+        case = CASE.replace("model: quick", "model: table").replace("framework: pytorch", "framework: mindspore")
+        (folder / "case.yaml").write_text(case)
+        (self.home / "vendors/fake/table").mkdir()
+        (self.home / "vendors/fake/table/config_chipx2x2.yaml").write_text("# as it is\n")
+        for i in 0, 1:  # the second has no such file
+            subprocess.run(["cp", "-a", "/etc", self.folder / f"etc{i}"], check=True)
+            (self.folder / f"etc{i}/hccn.conf").unlink(missing_ok=True)
+        (self.folder / "etc0/hccn.conf").write_text(
+            "address_0=192.168.100.101\nnetmask_0=255.255.255.0\naddress_1=192.168.101.101\nno line of it\naddress_2=x\n")
+        hosts = self.start_hosts(2, lambda i, words: ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"',
+                                                      str(self.folder / f"etc{i}"), *words])
+        self.assertEqual((self.sees(0, "/etc/hccn.conf"), self.sees(1, "/etc/hccn.conf")), (True, False))
+        self.write({"table:mindspore:chip:2:2:1": None}, **hosts)
+        self.assay("run", "campaign.yaml")
+        step = self.last_run() / "steps/1-table-mindspore-chip-2x2"
+        tables = []
+        for rank in range(4):
+            line = next(line for line in (step / f"rank{rank}.log").read_text().splitlines() if line.startswith("table "))
+            tables.append(json.loads(line.removeprefix("table ")))
+        self.assertEqual(tables, [tables[0]] * 4)
+        addresses = [[device["device_ip"] for device in server["device"]] for server in tables[0]["server_list"]]
+        self.assertEqual(addresses, [["192.168.100.101", "192.168.101.101"], [self.ssh.hosts[1]["address"]] * 2])
+        log = (step / "supervisor.node0.log").read_text()
+        self.assertIn("/etc/hccn.conf:4: 'no line of it' is not KEY=VALUE", log)
+        self.assertIn("/etc/hccn.conf:5: 'address_2=x' has no address", log)
+        self.assertNotIn("hccn.conf", (step / "supervisor.node1.log").read_text())
 
     def test_a_plugin_that_only_this_machine_has(self):
         library = self.folder / "lib/own.so"

@@ -306,6 +306,16 @@ class Slurm(CliTest):
             self.assertEqual(found, [str(rank), endpoints[rank], ",".join(endpoints)])
 
 
+    def test_mindspore_ranks_have_a_table_of_all_nodes(self):
+        result = self.run_step('cat "$RANK_TABLE_FILE"', framework="mindspore")["result"]
+        self.assertEqual((self.codes(result), result["infrastructure"]), ([0, 0, 0, 0], ""))
+        tables = [json.loads((self.step / f"rank{rank}.log").read_text()) for rank in range(4)]
+        self.assertEqual(tables[0], tables[3])
+        devices = [device for server in tables[0]["server_list"] for device in server["device"]]
+        self.assertEqual([device["rank_id"] for device in devices], ["0", "1", "2", "3"])
+        if not os.path.exists("/etc/hccn.conf"):  # of real NPUs
+            self.assertEqual({device["device_ip"] for device in devices}, {"127.0.0.1"})
+
 
 class VendorSetup(CampaignTest):
     """The vendor's setup runs once on every node that a job of the campaign comes to, whichever Slurm gives it."""

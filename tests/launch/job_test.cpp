@@ -27,6 +27,7 @@ LaunchRequest full_request(const JobFolder& folder) {
   out.staged = {"data/x"};
   out.setup = {"code/vendor-x/setup"};
   out.setup_env = {{"WHO", "x"}};
+  out.nodes[1].device_addresses = {{2, "192.168.100.101"}};
   out.nodes[1].host.address = "10.0.0.2";
   out.nodes[1].host.identity_file = "/home/me/key";
   return out;
@@ -46,6 +47,7 @@ TEST(Job, ComesBackAsItWasWritten) {
   EXPECT_EQ(back.folder, folder.step());
   EXPECT_EQ(back.nodes[1].host.address, "10.0.0.2");
   EXPECT_EQ(back.nodes[1].devices, (std::vector<int>{2, 3}));
+  EXPECT_EQ(back.nodes[1].device_addresses, request.nodes[1].device_addresses);
   EXPECT_EQ(back.setup, request.setup);
   EXPECT_EQ(back.setup_env, request.setup_env);
 }

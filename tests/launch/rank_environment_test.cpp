@@ -99,8 +99,32 @@ TEST(RankEnvironment, MindSporeGetsATableOfRanks) {
   EXPECT_EQ(table["server_list"][1]["device"],
             Json::parse(R"([{"device_id": "6", "device_ip": "10.0.0.2", "rank_id": "2"},
                             {"device_id": "7", "device_ip": "10.0.0.2", "rank_id": "3"}])"));
+  EXPECT_TRUE(needs_rank_table(request));
   LaunchRequest alone = folder.request("true", 1, 2);
   alone.framework = "mindspore";
   alone.nodes.clear();
   EXPECT_EQ(rank_table(alone)["server_list"][0]["device"][1]["rank_id"], "1");
+}
+
+TEST(RankEnvironment, TheTableOfRanksHasTheDevicesOwnAddresses) {
+  const JobFolder folder;
+  LaunchRequest request = on_two_hosts(folder, "mindspore");
+  request.nodes[0].device_addresses = {{0, "192.168.100.100"}, {1, "192.168.101.100"}, {5, "192.168.105.100"}};
+  request.nodes[1].device_addresses = {{7, "192.168.107.101"}};
+  const Json table = rank_table(request);
+  const auto address = [&](int node, int rank) { return table["server_list"][node]["device"][rank]["device_ip"]; };
+  EXPECT_EQ(address(0, 0), "192.168.100.100");
+  EXPECT_EQ(address(0, 1), "192.168.101.100");
+  EXPECT_EQ(address(1, 0), "10.0.0.2") << "device 6 has none of its own";
+  EXPECT_EQ(address(1, 1), "192.168.107.101");
+  EXPECT_EQ(table["server_list"][1]["server_id"], "10.0.0.2");
+}
+
+TEST(RankEnvironment, ATableOfTheJobsOwnIsLeftAsItIs) {
+  const JobFolder folder;
+  LaunchRequest request = on_two_hosts(folder, "mindspore");
+  request.env["RANK_TABLE_FILE"] = "/etc/own_table.json";
+  EXPECT_FALSE(needs_rank_table(request));
+  EXPECT_EQ(of_rank(request, 0).at("RANK_TABLE_FILE"), "/etc/own_table.json");
+  EXPECT_FALSE(needs_rank_table(on_two_hosts(folder, "pytorch")));
 }

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "context.h"
+#include "launch/device_addresses.h"
 #include "launch/port.h"
 #include "launch/slurm_place.h"
 
@@ -43,6 +44,11 @@ void add_slurm_command(CLI::App& app, Context& context) {
     std::string line = process_environment("SLURM_NODEID");
     for (int i = 0; i < *count; ++i) line += fmt::format(" {}", free_port());
     context.console.print(line + "\n");
+  });
+  auto* addresses = command->add_subcommand("addresses", "Prints the node's number and the addresses of its devices");
+  addresses->callback([&context] {
+    context.console.print(fmt::format("{} {}\n", process_environment("SLURM_NODEID"),
+                                      to_line(device_addresses_json(read_device_addresses().addresses))));
   });
 }
 

@@ -1,8 +1,10 @@
-// assay supervise, assay free-ports: what a launcher asks of the program on a host. Hidden: people use `assay run`.
+// assay supervise, assay free-ports, assay device-addresses: what a launcher asks of the program on a host. Hidden:
+// people use `assay run`.
 #include <fmt/format.h>
 
 #include "base/files.h"
 #include "context.h"
+#include "launch/device_addresses.h"
 #include "launch/port.h"
 #include "launch/supervisor.h"
 
@@ -44,6 +46,14 @@ void add_supervise_command(CLI::App& app, Context& context) {
   ports->add_option("count", *count, "How many")->check(CLI::Range(1, 10'000));
   ports->callback([count, &context] {
     for (int i = 0; i < *count; ++i) context.console.print(fmt::format("{}\n", free_port()));
+  });
+
+  auto* addresses = app.add_subcommand("device-addresses", "Addresses of devices that have a network of their own");
+  addresses->group("");
+  addresses->callback([&context] {
+    const DeviceAddresses found = read_device_addresses();
+    for (const std::string& line : found.ignored) context.console.warn("passed over: " + line);
+    context.console.print(to_line(device_addresses_json(found.addresses)) + "\n");
   });
 }
 
