@@ -17,6 +17,7 @@
 #include "launch/ssh_host.h"
 #include "launch/ssh_transport.h"
 #include "plan/campaign/campaign.h"
+#include "plan/campaign/preflight_file.h"
 #include "plan/vendors/vendor.h"
 
 namespace assay {
@@ -47,9 +48,11 @@ int most_nodes(const Plan& plan) {
   return nnodes;
 }
 
+// 0 where there is none any more: a run that goes on has it on its hosts.
 int64_t folder_bytes(const std::filesystem::path& folder) {
   int64_t total = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
     if (entry.is_regular_file()) total += static_cast<int64_t>(entry.file_size());
   }
   return total;
@@ -154,10 +157,10 @@ std::string plugin_of(const Step& step) {
 }
 
 // What the commands of steps name: programs, and files by absolute paths. Data have their own check.
-void need_commands(PreflightNeeds& needs, const CampaignPlan& made) {
+void need_commands(PreflightNeeds& needs, const CampaignPlan& made, const std::set<std::string>& running) {
   std::set<std::string> paths;
   for (const Step& step : made.plan.steps) {
-    if (!step.on_hosts || step.argv.empty()) continue;
+    if (!step.on_hosts || step.argv.empty() || running.contains(step.name)) continue;
     const std::string& program = step.argv[0];
     const bool is_staged = program == "assay-worker" || (program.find('/') != std::string::npos && program[0] != '/');
     const auto path = step.env.find("PATH");
@@ -217,7 +220,7 @@ void stage_data(Context& context, const Plan& plan) {
   }
 }
 
-Json check_site(Context& context, const CampaignPlan& made) {
+Json check_site(Context& context, const CampaignPlan& made, const OwnRun& own) {
   const CampaignSite site = site_of(made.plan.campaign, "the campaign");
   if (site.launcher == LauncherKind::Slurm) check_partition(site, made.plan);
   PreflightNeeds needs;
@@ -226,8 +229,9 @@ Json check_site(Context& context, const CampaignPlan& made) {
   }
   needs.min_free_bytes = kMinFreeBytes;
   for (const CampaignSite::Staged& staged : site.staged) needs.min_free_bytes += folder_bytes(staged.path);
-  if (site.master_port > 0) needs.master_ports = {site.master_port};
-  need_commands(needs, made);
+  if (site.master_port > 0 && own.running.empty()) needs.master_ports = {site.master_port};
+  need_commands(needs, made, own.running);
+  needs.own_run = own.folder.filename().string();
   needs.device_command = site.device_command;
   needs.count_devices = [fixed = site.device_count](std::string_view output) {
     return fixed > 0 ? std::optional<int>(fixed) : device_count_of(output);
@@ -236,8 +240,9 @@ Json check_site(Context& context, const CampaignPlan& made) {
   needs.page_cache = site.clear_caches;
   needs.versions = made.versions;
   std::vector<NodePlace> places = places_of(site, made.plan);
+  const std::filesystem::path runs = own.folder.empty() ? context.runs : own.folder.parent_path();
   for (NodePlace& place : places) {  // hosts that share the folder of runs
-    if (site.launcher != LauncherKind::Ssh) place.host.work_dir = std::filesystem::absolute(context.runs);
+    if (site.launcher != LauncherKind::Ssh) place.host.work_dir = std::filesystem::absolute(runs);
   }
   if (places.empty())
     context.console.warn("no node of the partition is idle: data, disk and programs were not looked at");
@@ -255,6 +260,22 @@ Json check_site(Context& context, const CampaignPlan& made) {
   if (errors.empty()) return versions;
   throw InfrastructureError(fmt::format("nothing was started, {} problem{} in the way:\n  {}", errors.size(),
                                         errors.size() == 1 ? " is" : "s are", join(errors, "\n  ")));
+}
+
+void check_site_again(Context& context, const RunFolder& folder, const ExecuteOptions& options) {
+  if (folder.plan().campaign.is_null()) return;
+  const std::filesystem::path file = folder.path() / kPreflightFile;
+  if (!std::filesystem::exists(file)) {
+    context.console.info(
+        fmt::format("the run has no {} (an earlier assay made it): its hosts are not looked at", kPreflightFile));
+    return;
+  }
+  const CampaignPlan whole = campaign_plan_of(folder.plan(), read_json_file(file), file.string());
+  const CampaignServices services = campaign_services(folder.plan(), options);
+  const LeftSteps left(folder, *services.launcher, services.options);
+  if (left.to_begin().empty()) return;
+  const std::set<std::string> running = left.running();
+  check_site(context, rest_of(whole, left.to_begin(), running), {.folder = folder.path(), .running = running});
 }
 
 }  // namespace assay

@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "execute/step_task.h"
+#include "launch/job_state.h"
 #include "verify/checks.h"
 
 namespace assay {
@@ -35,6 +36,21 @@ void discard(const RunFolder& run, const Step& step, const StepState& end) {
     std::filesystem::rename(path, doomed, ignored);
     std::filesystem::remove_all(doomed, ignored);
   }
+}
+
+// Ended, and not to be repeated.
+bool is_over(const StepState* state, bool retry_failed) {
+  if (!state || state->running || !state->outcome) return false;
+  // A step is skipped for what happened to others, so it is looked at again whenever they are.
+  return state->outcome == Outcome::Pass || !retry_failed;
+}
+
+// On hosts, left by a controller that was killed.
+bool may_run(const StepState* state) { return state && state->running && !state->stopped && state->places.is_array(); }
+
+const StepState* state_in(const RunFolder& run, const std::string& name) {
+  const auto found = run.state().steps.find(name);
+  return found == run.state().steps.end() ? nullptr : &found->second;
 }
 
 class Execution {
@@ -72,17 +88,10 @@ class Execution {
     std::vector<NodePlace> places;
   };
 
-  const StepState* state_of(const std::string& name) const {
-    const auto found = run_.state().steps.find(name);
-    return found == run_.state().steps.end() ? nullptr : &found->second;
-  }
+  const StepState* state_of(const std::string& name) const { return state_in(run_, name); }
 
   bool is_finished(const Step& step) const {
-    const StepState* state = state_of(step.name);
-    if (!state || state->running || !state->outcome) return false;
-    if (state->outcome == Outcome::Pass || done_now_.contains(step.name)) return true;
-    // A step is skipped for what happened to others, so it is looked at again whenever they are.
-    return !options_.retry_failed;
+    return is_over(state_of(step.name), options_.retry_failed && !done_now_.contains(step.name));
   }
 
   bool is_running(const Step& step) const {
@@ -160,7 +169,7 @@ class Execution {
       ASSAY_CHECK(options_.hosts != nullptr, "a step on hosts, and no hosts");
       std::optional<std::vector<NodePlace>> found;
       const StepState* state = state_of(step.name);
-      if (state && state->running && state->places.is_array()) {
+      if (may_run(state)) {
         found = options_.hosts->take_again(state->places);
         attach = found.has_value();
       }
@@ -265,12 +274,75 @@ Outcome execute(RunFolder& run, Launcher& launcher, Console& console, const Exec
   return Execution(run, launcher, console, options).run();
 }
 
+namespace {
+
+// One of its nodes has ended for another reason than its ranks: what is left is stopped, and the step begun again.
+bool is_lost(LaunchRequest request) {
+  for (request.node_rank = 0; request.node_rank < request.nnodes; ++request.node_rank) {
+    const auto state = state_of_attempt(request);
+    const bool by_rank = state && state->result && state->result->failed_by_itself;
+    if (state && state->ended() && !state->error_kind.empty() && !by_rank) return true;
+  }
+  return false;
+}
+
+// What an earlier controller left of the step and can be gone on with; null: nothing.
+std::unique_ptr<RunningStep> attach_left(const RunFolder& run, const Step& step, Launcher& launcher,
+                                         const ExecuteOptions& options) {
+  const StepState* state = state_in(run, step.name);
+  if (!may_run(state)) return nullptr;
+  const auto places = options.hosts->take_again(state->places);
+  if (!places) return nullptr;
+  const LaunchRequest request = launch_request(run, step, *places, options.site);
+  options.hosts->give_back(*places);
+  try {
+    auto running = launcher.attach(request);
+    if (!running || !is_lost(request)) return running;
+    running->leave();
+  } catch (const Error&) {  // out of reach, or damaged: who looks at the hosts next, or begins it, tells why
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+LeftSteps::LeftSteps(const RunFolder& run, Launcher& launcher, const ExecuteOptions& options) {
+  std::set<std::string> never;  // skipped, because what they need did not pass and is not repeated
+  for (const Step& step : run.plan().steps) {
+    const StepState* state = state_in(run, step.name);
+    if (is_over(state, options.retry_failed)) {
+      if (state->outcome != Outcome::Pass) never.insert(step.name);
+      continue;
+    }
+    if (std::any_of(step.needs.begin(), step.needs.end(), [&](const auto& need) { return never.contains(need); })) {
+      never.insert(step.name);
+      continue;
+    }
+    if (!step.on_hosts || step.kind == StepKind::Verify) continue;
+    if (auto running = attach_left(run, step, launcher, options)) {
+      held_[step.name] = std::move(running);
+    } else {
+      to_begin_.insert(step.name);
+    }
+  }
+}
+
+LeftSteps::~LeftSteps() {
+  for (const auto& [name, step] : held_) step->leave();
+}
+
+std::set<std::string> LeftSteps::running() const {
+  std::set<std::string> names;
+  for (const auto& [name, step] : held_) names.insert(name);
+  return names;
+}
+
 size_t stop_left_behind(RunFolder& run, Launcher& launcher, const ExecuteOptions& options) {
   size_t count = 0;
   for (const Step& step : run.plan().steps) {
-    const auto state = run.state().steps.find(step.name);
-    if (!step.on_hosts || state == run.state().steps.end() || !state->second.running) continue;
-    const auto places = options.hosts->take_again(state->second.places);
+    const StepState* state = state_in(run, step.name);
+    if (!step.on_hosts || !may_run(state)) continue;
+    const auto places = options.hosts->take_again(state->places);
     if (!places) continue;
     const auto running = launcher.attach(launch_request(run, step, *places, options.site));
     if (!running) continue;

@@ -39,6 +39,27 @@ struct ExecuteOptions {
 // steps is Invalid. Throws InterruptedError when a stop signal came (base/signals.h): the run can be resumed.
 Outcome execute(RunFolder& run, Launcher& launcher, Console& console, const ExecuteOptions& options = {});
 
+// What a run that is resumed has to do, and what an earlier controller left running of it. As long as this exists it
+// keeps the leases of what runs; destroyed, it lets go of it, and execute() takes it over. Writes nothing into the
+// journal.
+class LeftSteps {
+ public:
+  // What cannot be reached counts as not running.
+  LeftSteps(const RunFolder& run, Launcher& launcher, const ExecuteOptions& options);
+  ~LeftSteps();
+  LeftSteps(const LeftSteps&) = delete;
+  LeftSteps& operator=(const LeftSteps&) = delete;
+
+  // Names of the steps on hosts that are yet to be begun, or to be begun again.
+  const std::set<std::string>& to_begin() const { return to_begin_; }
+  // Names of those that run, or have ended with a result that nobody has noted yet.
+  std::set<std::string> running() const;
+
+ private:
+  std::set<std::string> to_begin_;
+  std::map<std::string, std::unique_ptr<RunningStep>> held_;
+};
+
 // Of a run whose controller is gone: ends the steps on hosts that it left running, and returns how many there were.
 size_t stop_left_behind(RunFolder& run, Launcher& launcher, const ExecuteOptions& options);
 

@@ -120,6 +120,7 @@ void apply_line(const Json& line, RunState& state) {
     step.log_bytes = line.value("log_bytes", int64_t{0});
     step.attempts = line.at("attempt").get<int>();
     step.running = true;
+    step.stopped = false;
     step.started_us = *time;
   } else if (event == "step_restarted") {
     state.steps[line.at("step").get<std::string>()].restarts.push_back(line.at("reason").get<std::string>());
@@ -139,6 +140,8 @@ void apply_line(const Json& line, RunState& state) {
   } else if (event == "run_ended") {
     state.ended_us = *time;
     state.outcome = outcome_of(line.at("outcome").get<std::string>());
+  } else if (event == "run_interrupted") {
+    for (auto& [name, step] : state.steps) step.stopped = step.running;
   } else if (event == "run_resumed") {
     state.ended_us.reset();
     state.outcome.reset();
@@ -207,7 +210,8 @@ RunFolder::RunFolder(std::filesystem::path path, Plan plan) : path_(std::move(pa
 
 RunFolder RunFolder::create(const std::filesystem::path& runs, const Plan& plan,
                             const std::vector<std::string>& command,
-                            const std::map<std::string, std::filesystem::path>& copies) {
+                            const std::map<std::string, std::filesystem::path>& copies,
+                            const std::map<std::string, Json>& files) {
   plan.validate();
   const auto starting = starting_folder(runs);
   const std::string id = new_id(plan.title);
@@ -216,6 +220,7 @@ RunFolder RunFolder::create(const std::filesystem::path& runs, const Plan& plan,
   write_file_atomic(starting / "environment.json", to_pretty(describe_environment()) + "\n");
   write_file_atomic(starting / "plan.json", to_pretty(to_json(plan)) + "\n");
   for (const auto& [there, here] : copies) copy_into(here, starting / there);
+  for (const auto& [name, content] : files) write_file_atomic(starting / name, to_pretty(content) + "\n");
   run.journal_.emplace(starting / "journal.jsonl", Journal::Sync::EveryLine);
   run.write({{"event", "run_started"},
              {"run", id},

@@ -19,6 +19,8 @@ struct StepState {
   int attempts = 0;
   std::optional<int64_t> started_us;  // the last attempt
   bool running = false;               // started, and no end was written: it runs now, or the controller was killed
+  // Its controller has stopped it, and then itself: nothing of that attempt runs, and it is begun again.
+  bool stopped = false;
   // Why its ranks were started again, each time, since it last had no end: also by controllers that were killed.
   std::vector<std::string> restarts;
   // Of the last attempt that ended.
@@ -54,9 +56,10 @@ struct RunState {
 class RunFolder {
  public:
   // Makes a new folder under `runs` and writes plan, environment and the first journal line. The plan is validated.
-  // `copies`: files and folders that are to lie in it, path there -> here.
+  // `copies`: files and folders that are to lie in it, path there -> here; `files`: what is written into it, by name.
   static RunFolder create(const std::filesystem::path& runs, const Plan& plan, const std::vector<std::string>& command,
-                          const std::map<std::string, std::filesystem::path>& copies = {});
+                          const std::map<std::string, std::filesystem::path>& copies = {},
+                          const std::map<std::string, Json>& files = {});
   // Opens an existing one for continuing. Throws DataError (not a run, damaged), InfrastructureError (in use).
   static RunFolder open(const std::filesystem::path& path);
 

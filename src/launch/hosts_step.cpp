@@ -36,7 +36,7 @@ HostsStep::HostsStep(LaunchRequest request, std::vector<std::unique_ptr<NodeSess
 }
 
 HostsStep::~HostsStep() {
-  if (result_) return;
+  if (result_ || is_left_) return;
   try {
     stop_nodes(0);
   } catch (const std::exception&) {

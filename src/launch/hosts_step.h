@@ -19,6 +19,7 @@ class HostsStep : public RunningStep {
   ~HostsStep() override;
   std::optional<LaunchResult> wait_for(double seconds, int wake_fd) override;
   LaunchResult stop(double grace_seconds) override;
+  void leave() override { is_left_ = true; }
   // Whether what another controller left is worth going on with: all nodes run or have ended, or a rank's failure has
   // decided. Not when a node's lease lapsed, or it was never started.
   bool can_go_on();
@@ -45,6 +46,7 @@ class HostsStep : public RunningStep {
   std::optional<Stopwatch> first_failure_;  // since when there is one
   std::string infrastructure_;
   std::optional<LaunchResult> result_;  // once it is known
+  bool is_left_ = false;
 };
 
 }  // namespace assay

@@ -89,6 +89,9 @@ class RunningStep {
   virtual LaunchResult stop(double grace_seconds) = 0;
   // Why nothing runs yet: "queued by Slurm as job 12: Resources"; empty: ranks run, and limits of time count.
   virtual std::string queued() { return ""; }
+  // Lets go of what has a lease: destroying it ends nothing then, and another controller may attach while the lease
+  // lasts. What has none cannot be left.
+  virtual void leave() {}
 };
 
 class Launcher {

@@ -131,6 +131,7 @@ class HostJudge {
     };
     for (const Json& lock : locks) {
       if (!lock.is_object() || word(lock, "hardware") != needs_.hardware) continue;
+      if (!needs_.own_run.empty() && word(lock, "run") == needs_.own_run) continue;
       const Json index = lock.value("index", Json());
       if (std::none_of(devices_.begin(), devices_.end(), [&](int device) { return index == device; })) continue;
       add(fmt::format("device {} {} of {} is in use by run {} of user {} (process {})", needs_.hardware, index.dump(),

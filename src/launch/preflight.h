@@ -37,6 +37,7 @@ struct PreflightNeeds {
   std::function<std::optional<int>(std::string_view)> count_devices = {};
   std::map<std::string, std::vector<std::string>> versions = {};  // program -> argv that prints it; must run
   bool page_cache = false;                                        // it must be allowed to drop it
+  std::string own_run = {};  // the run that asks: devices that it has itself are not in its way
 };
 
 inline constexpr double kClockSkewWarning = 1;  // seconds; samples and records of hosts are put beside each other

@@ -57,7 +57,7 @@ SlurmStep::SlurmStep(LaunchRequest request, Json note)
 }
 
 SlurmStep::~SlurmStep() {
-  if (!result_ && !job_ended_) cancel_slurm_job(job_id_);
+  if (!result_ && !job_ended_ && !is_left_) cancel_slurm_job(job_id_);
 }
 
 std::optional<LaunchResult> SlurmStep::wait_for(double seconds, int wake_fd) {

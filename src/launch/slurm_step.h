@@ -26,6 +26,7 @@ class SlurmStep : public RunningStep {
   std::optional<LaunchResult> wait_for(double seconds, int wake_fd) override;
   LaunchResult stop(double grace_seconds) override;
   std::string queued() override;
+  void leave() override { is_left_ = true; }
 
  private:
   void look();  // once at everything
@@ -69,6 +70,7 @@ class SlurmStep : public RunningStep {
   bool stop_requested_ = false, cancelled_by_us_ = false;
   std::optional<Stopwatch> all_ended_;
   std::optional<LaunchResult> result_;
+  bool is_left_ = false;
 };
 
 }  // namespace assay

@@ -104,6 +104,30 @@ class SshTest(CampaignTest):
         self.assert_nothing_runs()
 
 
+    def test_a_resume_looks_at_the_hosts_while_a_step_runs(self):
+        gate, data = self.folder / "gate", self.folder / "data"
+        data.mkdir()
+        self.write({"quick:pytorch:chip:2:1:1": {"set": {"what": "gate"}}, "quick:pytorch:chip:2:2:1": {"data": str(data)}},
+                   lease=60, environment={"GATE": str(gate)}, **self.hosts)
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2 ")
+        process.kill()
+        process.wait()
+        data.rmdir()
+        said = self.assay("resume", "last", expect=4).stderr  # of both hosts, and of no lock
+        self.assertIn("nothing was started, 2 problems are in the way", said)
+        for node in "node1", "node2":
+            self.assertIn(f"{node}: data {data}: does not exist", said)
+        data.mkdir()
+        process = self.start("resume", "last")  # within the lease
+        self.assertIn("going on with it", process.stderr.readline())
+        gate.touch()
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.check_whole(self.last_run())
+        status = json.loads((self.last_run() / "steps/1-quick-pytorch-chip-2x1/status.json").read_text())
+        self.assertEqual(status["attempt"], 1, "what ran was left in peace by the resume that failed")
+
 
 @unittest.skipIf(hosts_test.missing(), f"hosts with files of their own: {hosts_test.missing()}")
 class OwnFilesTest(CampaignTest):

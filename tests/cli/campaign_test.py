@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -263,6 +264,105 @@ class CrashTest(CampaignTest):
         self.assertEqual(process.wait(60), 4)
         self.assertTrue(self.ends()["quick-pytorch-chip-1x1"]["infrastructure"])
         self.assert_nothing_runs()
+
+
+class ResumeTest(CampaignTest):
+    """Before a run goes on its hosts are looked at as before it began, for what is yet to be done."""
+
+    def interrupted(self, **more):
+        """A run that was stopped in its only case, which ends when the gate is there."""
+        self.gate = self.folder / "gate"
+        self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "gate"}}}, environment={"GATE": str(self.gate)}, **more)
+        known = set(self.runs())
+        process = self.start("run", "campaign.yaml")
+        self.wait_until("a new run", lambda: set(self.runs()) - known)
+        run = (set(self.runs()) - known).pop()
+        self.wait_for_step_2(run)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        return run
+
+    def wait_for_step_2(self, run):
+        self.wait_until("step 2", lambda: any("step 2 " in path.read_text() for path in run.glob("steps/*/rank0.log")))
+
+    def test_data_that_vanished_is_told_and_nothing_is_started(self):
+        gate, done, open_data = self.folder / "gate", self.folder / "done", self.folder / "open"
+        done.mkdir()
+        open_data.mkdir()
+        self.write({"quick:pytorch:chip:1:1:1": {"data": str(done)},
+                    "quick:pytorch:chip:1:2:2": {"data": str(open_data), "set": {"what": "gate"}}},
+                   environment={"GATE": str(gate)}, lease=6)
+        process = self.start("run", "campaign.yaml")
+        self.wait_until("the second case", lambda: self.runs() and list(self.runs()[0].glob("steps/*-1x2-r1/rank1.log")))
+        process.kill()
+        process.wait()
+        run = self.last_run()
+        self.assert_nothing_runs(run)  # its lease has ended
+        shutil.rmtree(done)  # of a case that has ended: nobody needs it
+        shutil.rmtree(open_data)
+        before = (run / "journal.jsonl").read_bytes()
+        for _ in range(2):  # and it can be resumed again
+            said = self.assay("resume", "last", expect=4).stderr
+            self.assertIn("nothing was started, 1 problem is in the way", said)
+            self.assertIn(f"data {open_data}: does not exist", said)
+            self.assertNotIn(str(done), said)
+            self.assertEqual((run / "journal.jsonl").read_bytes(), before)
+        self.assert_nothing_runs(run)
+        open_data.mkdir()
+        gate.touch()
+        self.assay("resume", "last")
+        self.check_whole(run)
+
+    def test_a_step_that_still_runs_is_in_nobody_s_way(self):
+        gate, data = self.folder / "gate", self.folder / "data"
+        data.mkdir()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.write({"quick:pytorch:chip:1:2:1": {"data": str(data), "set": {"what": "gate"}}, "quick:pytorch:chip:1:2:2": None,
+                    "quick:pytorch:chip:1:1:1": None}, environment={"GATE": str(gate)}, lease=60, master_port=port)
+        process = self.start("run", "campaign.yaml")
+        self.wait_for_log("step 2 ")
+        process.kill()
+        process.wait()
+        shutil.rmtree(data)  # the step that runs has read it
+        with socket.socket() as taken:  # as by a rank of the step that runs
+            taken.bind(("127.0.0.1", port))
+            taken.listen()
+            process = self.start("resume", "last")
+            self.assertIn("going on with it", process.stderr.readline())
+        gate.touch()
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, out + err)
+        run = self.last_run()
+        self.check_whole(run)
+        first = json.loads((run / "steps/1-quick-pytorch-chip-1x2/status.json").read_text())
+        self.assertEqual(first["attempt"], 1, "it was taken over")
+
+    def test_a_device_of_another_run_is_told(self):
+        mine = self.interrupted()
+        other = self.start("run", "campaign.yaml")
+        self.wait_until("another run", lambda: len(self.runs()) == 2)
+        holder = (set(self.runs()) - {mine}).pop()
+        self.wait_for_step_2(holder)
+        said = self.assay("resume", mine.name, expect=4).stderr
+        self.assertIn(f"is in use by run {holder.name}", said)
+        self.gate.touch()
+        self.assertEqual(other.wait(120), 0)
+        self.assay("resume", mine.name)
+        self.check_whole(mine)
+
+    def test_a_run_of_an_earlier_version_goes_on(self):
+        run = self.interrupted()
+        file = run / "preflight.json"
+        whole = json.loads(file.read_text())
+        self.assertEqual((whole["hardware"], list(whole["data"])), ("chip", [str(self.home)]))
+        self.gate.touch()
+        file.write_text("{}")
+        self.assertIn("preflight.json", self.assay("resume", run.name, expect=2).stderr)
+        file.unlink()
+        self.assertIn("the run has no preflight.json", self.assay("resume", run.name).stderr)
+        self.check_whole(run)
 
 
 class RealCasesTest(CampaignTest):

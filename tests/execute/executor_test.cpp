@@ -16,6 +16,7 @@
 #include "base/safetensors.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "launch/job_state.h"
 #include "launch/local.h"
 #include "record/keys.h"
 #include "record/stream.h"
@@ -530,7 +531,7 @@ class ScriptedLauncher : public Launcher {
   };
   std::map<std::string, Script> scripts;  // by the name of the step's folder
   std::atomic<int> at_work = 0, most_at_work = 0;
-  std::vector<std::string> started, attached;
+  std::vector<std::string> started, attached, left;
   bool is_left_running = false;
 
   std::string name() const override { return "scripted"; }
@@ -550,14 +551,14 @@ class ScriptedLauncher : public Launcher {
     const std::lock_guard lock(mutex_);
     if (!is_left_running) return nullptr;
     attached.push_back(request.folder.filename().string());
-    return std::make_unique<Running>(*this, scripts[attached.back()], "");
+    return std::make_unique<Running>(*this, scripts[attached.back()], "", attached.back());
   }
 
  private:
   class Running : public RunningStep {
    public:
-    Running(ScriptedLauncher& launcher, const Script& script, std::string failure)
-        : launcher_(launcher), script_(script), failure_(std::move(failure)) {
+    Running(ScriptedLauncher& launcher, const Script& script, std::string failure, std::string folder = "")
+        : launcher_(launcher), script_(script), failure_(std::move(failure)), folder_(std::move(folder)) {
       // Under the launcher's lock, so nobody else writes the largest.
       launcher_.most_at_work = std::max<int>(launcher_.most_at_work, ++launcher_.at_work);
     }
@@ -568,6 +569,7 @@ class ScriptedLauncher : public Launcher {
       return result(script_.code);
     }
     LaunchResult stop(double) override { return result(143); }
+    void leave() override { launcher_.left.push_back(folder_); }
 
    private:
     LaunchResult result(int code) const {
@@ -580,6 +582,7 @@ class ScriptedLauncher : public Launcher {
     ScriptedLauncher& launcher_;
     Script script_;
     std::string failure_;
+    std::string folder_;
     Stopwatch watch_;
   };
   std::mutex mutex_;
@@ -734,6 +737,64 @@ TEST_F(CampaignExecutorTest, ATimeLimitCountsFromTheBeginOfTheAttempt) {
   EXPECT_EQ(run_on(folder, 1), Outcome::Error);
   EXPECT_LT(watch.seconds(), 90);
   EXPECT_THAT(folder.state().steps.at("late").reason, testing::HasSubstr("stopped at its time limit"));
+}
+
+TEST_F(CampaignExecutorTest, WhatIsLeftOfARunIsKnownBeforeItGoesOn) {
+  Step needs_failed = on_hosts("needs_failed");
+  needs_failed.needs = {"failed"};
+  RunFolder folder = create(
+      {on_hosts("passed"), on_hosts("failed"), needs_failed, on_hosts("running"), on_hosts("open"), on_hosts("lost")});
+  const auto step = [&](const char* name) -> const Step& { return folder.plan().step(name); };
+  const auto places = [](const char* host) {
+    return Json::parse(fmt::format(R"([{{"host": "{}", "devices": [0]}}])", host));
+  };
+  StepState end;
+  for (const auto& [name, outcome] : {std::pair("passed", Outcome::Pass), std::pair("failed", Outcome::Error)}) {
+    folder.step_started(step(name), places("host1"));
+    end.outcome = outcome;
+    folder.step_ended(step(name), end);
+  }
+  folder.step_started(step("running"), places("host1"));
+  folder.step_started(step("lost"), places("host2"));
+  JobState lapsed{.phase = JobState::Phase::Ended, .run_id = folder.id(), .attempt = 1};
+  lapsed.pid = 1;
+  lapsed.started_us = lapsed.ended_us = now_us();
+  lapsed.error_kind = JobState::kLeaseLapsed;
+  make_folder(folder.step_folder(step("lost")));
+  write_state(folder.step_folder(step("lost")), lapsed);
+  launcher_.is_left_running = true;
+  HostPool pool({{.host = {.name = "host1"}, .slots = 1}, {.host = {.name = "host2"}, .slots = 1}});
+  const size_t journal_bytes = fs::file_size(folder.path() / "journal.jsonl");
+  {
+    const LeftSteps left(folder, launcher_, {.hosts = &pool});
+    EXPECT_EQ(left.to_begin(), (std::set<std::string>{"open", "lost"}));
+    EXPECT_EQ(left.running(), (std::set<std::string>{"running"}));
+    EXPECT_EQ(launcher_.left, (std::vector<std::string>{"6-lost"}));
+    EXPECT_EQ(launcher_.at_work, 1) << "it is held";
+  }
+  EXPECT_EQ(launcher_.left, (std::vector<std::string>{"6-lost", "4-running"})) << "nothing of it was ended";
+  EXPECT_EQ(fs::file_size(folder.path() / "journal.jsonl"), journal_bytes);
+  EXPECT_TRUE(pool.take(2, 1)) << "hosts are free again";
+  HostPool again({{.host = {.name = "host1"}, .slots = 1}, {.host = {.name = "host2"}, .slots = 1}});
+  const LeftSteps repeated(folder, launcher_, {.retry_failed = true, .hosts = &again});
+  EXPECT_EQ(repeated.to_begin(), (std::set<std::string>{"failed", "needs_failed", "open", "lost"}));
+}
+
+TEST_F(CampaignExecutorTest, WhatItsControllerStoppedBeginsAgain) {
+  fs::path path;
+  {
+    RunFolder folder = create({on_hosts("one")});
+    path = folder.path();
+    folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
+    folder.run_interrupted();
+  }
+  launcher_.is_left_running = true;  // its last words are still there
+  RunFolder folder = RunFolder::open(path);
+  folder.run_resumed();
+  EXPECT_EQ(run_on(folder, 1), Outcome::Pass);
+  EXPECT_TRUE(launcher_.attached.empty());
+  EXPECT_EQ(launcher_.started, std::vector<std::string>{"1-one"});
+  EXPECT_EQ(folder.state().steps.at("one").attempts, 2);
 }
 
 TEST_F(CampaignExecutorTest, WhatItCannotTakeOverBeginsAgain) {

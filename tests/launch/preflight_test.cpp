@@ -144,6 +144,18 @@ TEST(Preflight, OtherHardwareAndOtherDevicesAreNoConflict) {
   EXPECT_EQ(ask(answer, all_needs(), hosts(1, {5, 0})).problems.size(), 2u);
 }
 
+TEST(Preflight, DevicesThatTheRunHasItselfAreNoConflict) {
+  Json answer = good_answer();
+  answer["locks"] = Json::parse(R"([{"hardware":"A100","index":0,"run":"r7"},{"hardware":"A100","index":1,"run":"r8"},
+                                    {"hardware":"A100","index":2}])");
+  PreflightNeeds needs = all_needs();
+  EXPECT_EQ(ask(answer, needs, hosts(1, {0, 1, 2})).problems.size(), 3u);
+  needs.own_run = "r7";
+  const PreflightReport report = ask(answer, needs, hosts(1, {0, 1, 2}));
+  ASSERT_EQ(report.problems.size(), 2u);
+  EXPECT_NE(report.problems[0].what.find("in use by run r8"), std::string::npos) << report.problems[0].what;
+}
+
 TEST(Preflight, EachHostIsAskedForItsOwnDevices) {
   Json answer = good_answer();
   answer["devices"]["count"] = 4;

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "campaign_site.h"
 #include "context.h"
-#include "plan/campaign/campaign_plan.h"
+#include "plan/campaign/preflight_file.h"
 #include "results/collect.h"
 #include "run_plan.h"
 
@@ -30,8 +30,8 @@ void run_campaign(const CampaignOptions& options, Context& context) {
     context.console.info("nothing is in the way");
     return;
   }
-  RunFolder folder = RunFolder::create(context.runs, made.plan, context.command, made.code);
-  write_file_atomic(folder.path() / kVersionsFile, to_pretty(versions) + "\n");
+  RunFolder folder = RunFolder::create(context.runs, made.plan, context.command, made.code,
+                                       {{kVersionsFile, versions}, {kPreflightFile, preflight_json(made)}});
   announce_run(context, folder);
   run_in_folder(context, folder);
   context.exit_code = report_run(context, folder.path());

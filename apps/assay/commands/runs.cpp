@@ -1,6 +1,7 @@
 // assay resume RUN, assay report RUN
 #include <fmt/format.h>
 
+#include "campaign_site.h"
 #include "config/case.h"
 #include "context.h"
 #include "report/build_view.h"
@@ -52,6 +53,7 @@ void add_resume_command(CLI::App& app, Context& context) {
     } else if (folder.state().outcome && !options->retry_failed) {
       context.console.info("this run has ended; --retry-failed repeats the steps that did not pass");
     } else {
+      check_site_again(context, folder, {.retry_failed = options->retry_failed});
       folder.run_resumed();
       run_in_folder(context, folder, {.retry_failed = options->retry_failed});
     }

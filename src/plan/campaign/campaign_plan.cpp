@@ -222,10 +222,23 @@ class Planner {
       Step step = as_resolved.is_native() ? native_step(as_resolved) : foreign_step(as_resolved);
       step.name = one.key.repeat == 1 ? name : fmt::format("{}-r{}", name, round);
       finish_step(step, as_resolved, one, round);
+      out_.uses[step.name] = use_of(as_resolved);
       rounds.push_back(step.name);
       out_.plan.steps.push_back(std::move(step));
     }
     if (as_resolved.division == Division::Closed) add_judgement(name, rounds, as_resolved);
+  }
+
+  // Data that is staged is checked by whoever copies it.
+  CampaignPlan::Use use_of(const ResolvedCase& as_resolved) const {
+    CampaignPlan::Use use;
+    const std::string folder = as_resolved.data.path ? as_resolved.data.path->string() : "";
+    if (out_.data.contains(folder)) use.data = folder;
+    if (as_resolved.is_native()) return use;
+    const Json config = as_resolved.config_json();
+    if (!config.contains("versions")) return use;
+    for (const auto& [name, command] : config.at("versions").items()) use.versions.push_back(name);
+    return use;
   }
 
   // Folders of steps have their number in them: it is known here only.

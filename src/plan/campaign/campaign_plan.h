@@ -18,6 +18,13 @@ struct CampaignPlan {
   std::string hardware;  // of the devices
   // What hosts are asked for, and must be able to tell: the versions of what cases use, name -> command.
   std::map<std::string, std::vector<std::string>> versions;
+  // What of these a step uses: the folder of its data, or none, and names of versions.
+  struct Use {
+    std::string data = {};
+    std::vector<std::string> versions = {};
+    bool operator==(const Use&) const = default;
+  };
+  std::map<std::string, Use> uses;  // by the name of the step
 };
 
 // Resolves every case. Throws ConfigError for all that is wrong, at once, one a line.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "plan/campaign/campaign_plan.h"
+#include "plan/campaign/preflight_file.h"
 
 using namespace assay;
 using testing::HasSubstr;
@@ -132,6 +133,41 @@ TEST_F(CampaignTest, APlanHasAStepForEveryRoundAndAJudgement) {
                                                    "steps/2-simplenet-libtorch-cpu-1x1-r2/output"}));
   EXPECT_TRUE(made.data.contains("/data/fashion"));
   EXPECT_EQ(plan_of(to_json(made.plan), "test").hash(), made.plan.hash());
+}
+
+TEST_F(CampaignTest, WhatHostsMustHaveIsKeptForAResume) {
+  const std::string text = std::string(kSmall) + "  fashion_ddp:pytorch:cpu:1:1:1: /data/other\n";
+  const CampaignPlan made = make_campaign_plan(read(text), ASSAY_SOURCE_DIR);
+  const Json file = Json::parse(to_pretty(preflight_json(made)));
+  const CampaignPlan back = campaign_plan_of(made.plan, file, "preflight.json");
+  EXPECT_EQ(back.data, made.data);
+  EXPECT_EQ(back.versions, made.versions);
+  EXPECT_EQ(back.uses, made.uses);
+  EXPECT_EQ(back.hardware, "cpu");
+  ASSERT_TRUE(made.versions.contains("torch"));
+  EXPECT_EQ(made.uses.at("fashion_ddp-pytorch-cpu-1x1"),
+            (CampaignPlan::Use{.data = "/data/other", .versions = {"python", "torch"}}));
+
+  const CampaignPlan rest = rest_of(back, {"simplenet-libtorch-cpu-1x1-r2"}, {"fashion_ddp-pytorch-cpu-1x1"});
+  ASSERT_EQ(rest.plan.steps.size(), 2u);
+  EXPECT_EQ(rest.data.size(), 1u);
+  EXPECT_TRUE(rest.data.contains("/data/fashion")) << "what runs has its data";
+  EXPECT_TRUE(rest.versions.empty());
+  EXPECT_EQ(rest.plan.campaign, made.plan.campaign);
+}
+
+TEST_F(CampaignTest, ADamagedPreflightFileIsNamed) {
+  for (const char* text :
+       {"{}", "[]", "7", R"({"schema": "assay/preflight-v9"})", R"({"schema": "assay/preflight-v1", "hardware": 7})",
+        R"({"schema": "assay/preflight-v1", "hardware": "x", "data": [1], "versions": {}, "uses": {}})",
+        R"({"schema": "assay/preflight-v1", "hardware": "x", "data": {}, "versions": {}, "uses": 3})"}) {
+    try {
+      campaign_plan_of({}, Json::parse(text), "runs/1/preflight.json");
+      ADD_FAILURE() << text;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("runs/1/preflight.json: "));
+    }
+  }
 }
 
 TEST_F(CampaignTest, OnSlurmEveryJobBringsTheSetupAlong) {
