@@ -1,6 +1,7 @@
 """The program people meet: help, mistakes, start-up, completion."""
 import json
 import os
+import re
 import pathlib
 import subprocess
 import time
@@ -129,7 +130,8 @@ class Everyday(CliTest):
         lines = self.assay("cases").stdout.splitlines()
         self.assertTrue(all(len(line) <= 100 for line in lines), max(lines, key=len))
         word = "stored" if by_name["gpt"]["last_result"]["current"] else "outdated"
-        self.assertRegex("\n".join(lines), rf"gpt +3\.4M +sotu-bpe +bits_per_byte <= 1\.95 +1\.525 {word}\n")
+        value = re.escape(f"{stored['gpt']['value']:.3f}")
+        self.assertRegex("\n".join(lines), rf"gpt +3\.4M +sotu-bpe +bits_per_byte <= 1\.95 +{value} {word}\n")
         self.assertRegex("\n".join(lines), r"resnet-50 +25\.6M +fashion-images +accuracy >= 0\.759 +-\n")
 
     def test_doctor(self):

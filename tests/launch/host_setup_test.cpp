@@ -146,7 +146,7 @@ TEST_F(HostSetupTest, AProcessThatWasForkedBeforeKeepsTheLock) {
   if (killed == 0) {
     HostSetup setup(job("exec sleep 100"));
     if (::fork() == 0) {  // the guardian
-      ::sleep(4);
+      ::sleep(8);  // longer than it takes to look, on a busy machine too
       ::_exit(0);
     }
     (void)setup.wait_for(0.1, -1);
@@ -169,8 +169,10 @@ TEST_F(HostSetupTest, AProcessThatWasForkedBeforeKeepsTheLock) {
 
 TEST_F(HostSetupTest, RanksBeginWhenAllHostsOfTheJobArePrepared) {
   HostSetup first(job(kCount, 2, 0));
-  EXPECT_FALSE(first.wait_for(0.5, -1)) << "node2 is not prepared";
-  EXPECT_TRUE(is_marked("node1"));
+  ASSERT_TRUE(becomes_true(30, [&] {
+    EXPECT_FALSE(first.wait_for(0.1, -1)) << "node2 is not prepared";
+    return is_marked("node1");
+  }));
   HostSetup second(job(kCount, 2, 1));
   const LaunchResult result = end_of(second);
   EXPECT_TRUE(result.status.ok());
