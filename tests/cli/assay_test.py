@@ -1,8 +1,8 @@
 """The program people meet: help, mistakes, start-up, completion."""
 import json
 import os
-import re
 import pathlib
+import re
 import subprocess
 import time
 import unittest
