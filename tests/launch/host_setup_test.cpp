@@ -146,7 +146,7 @@ TEST_F(HostSetupTest, AProcessThatWasForkedBeforeKeepsTheLock) {
   if (killed == 0) {
     HostSetup setup(job("exec sleep 100"));
     if (::fork() == 0) {  // the guardian
-      ::sleep(8);  // longer than it takes to look, on a busy machine too
+      ::sleep(8);         // longer than it takes to look, on a busy machine too
       ::_exit(0);
     }
     (void)setup.wait_for(0.1, -1);
