@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "scontrol": "slurm-client"}
@@ -171,3 +172,12 @@ SlurmdParameters=config_overrides
                 daemon.kill()
                 daemon.wait()
         self.daemons.clear()
+
+
+def cluster_of(tests):
+    """A cluster that all tests of a class share, until they have ended."""
+    holder = tempfile.TemporaryDirectory(prefix="assay-slurm-")
+    tests.addClassCleanup(holder.cleanup)
+    cluster = SlurmCluster(holder.name)
+    tests.addClassCleanup(cluster.stop)
+    return cluster

@@ -20,10 +20,7 @@ DRIVER = str(BIN / "assay_launch_driver")
 class Slurm(CliTest):
     @classmethod
     def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory(prefix="assay-slurm-")
-        cls.addClassCleanup(cls.holder.cleanup)
-        cls.cluster = slurm_support.SlurmCluster(cls.holder.name)
-        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster = slurm_support.cluster_of(cls)
 
     def setUp(self):
         super().setUp()
@@ -324,10 +321,7 @@ class VendorSetup(CampaignTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory(prefix="assay-slurm-")
-        cls.addClassCleanup(cls.holder.cleanup)
-        cls.cluster = slurm_support.SlurmCluster(cls.holder.name)
-        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster = slurm_support.cluster_of(cls)
 
     def setUp(self):
         super().setUp()
