@@ -138,10 +138,13 @@ void product_rows() {
         [](const auto& x) { return linear(x[0], x[1], WeightLayout::InOut); },
         [](const auto& x) { return torch::matmul(x[0], x[1]); });
   }
-  row(
-      "linear with bias, 768 to 768", {torch::randn({1024, 768}), torch::randn({768, 768}), torch::randn({768})},
-      [](const auto& x) { return affine(x[0], x[1], x[2]); },
-      [](const auto& x) { return torch::linear(x[0], x[1], x[2]); });
+  for (const auto& [rows, size] : {std::pair(1024, 768), std::pair(128, 784)}) {
+    row(
+        fmt::format("linear with bias, {} to {}, {} rows", size, size, rows),
+        {torch::randn({rows, size}), torch::randn({size, size}), torch::randn({size})},
+        [](const auto& x) { return affine(x[0], x[1], x[2]); },
+        [](const auto& x) { return torch::linear(x[0], x[1], x[2]); });
+  }
   row(
       "linear3, 768 to 3 x 768",
       {torch::randn({1024, 768}), torch::randn({768, 768}), torch::randn({768, 768}), torch::randn({768, 768})},

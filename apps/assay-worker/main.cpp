@@ -123,18 +123,6 @@ int run(int argc, char** argv) {
   CLI::App* info = app.add_subcommand("info", "this machine and the libraries in use, as JSON");
   info->add_flag("--measure", measure, "measure matrix products and the processor's peak, about a second");
   info->callback([&] { print_info(measure); });
-  ResolveRequest request{.home = std::filesystem::current_path(), .key = {}, .vendor = {}, .plan_file = {}, .sets = {}};
-  std::string case_key;
-  std::vector<std::string> sets;
-  CLI::App* config = app.add_subcommand("config", "the configuration of a case as train and the others read it, JSON");
-  config->add_option("case", case_key, "case key, such as resnet")->required();
-  config->add_option("--home", request.home, "folder that holds cases/ and vendors/");
-  config->add_option("--set", sets, "a.b=value, repeatable")->allow_extra_args(false);
-  config->callback([&] {
-    request.key = CaseKey::parse(case_key);
-    for (const std::string& text : sets) request.sets.emplace_back(text);
-    fmt::print("{}\n", to_pretty(resolve_case(request).worker_json()));
-  });
   app.add_subcommand("models", "the models this worker knows, as JSON")->callback([] {
     fmt::print("{}\n", to_pretty(describe_models()));
   });
@@ -154,4 +142,13 @@ int run(int argc, char** argv) {
 
 ASSAY_CHOOSE_BLAS_KERNELS
 
-int main(int argc, char** argv) { return assay::run(argc, argv); }
+int main(int argc, char** argv) {
+  const int code = assay::run(argc, argv);
+#if !defined(__SANITIZE_ADDRESS__)  // which looks for leaks at the end
+  // All of ours is closed. libtorch would take its operators off the lists one by one, which takes longer than loading
+  // them.
+  std::fflush(nullptr);
+  std::quick_exit(code);
+#endif
+  return code;
+}

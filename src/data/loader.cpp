@@ -16,28 +16,31 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Sampler::Options& s
   if (options.prefetch < 1) throw ConfigError(fmt::format("loader prefetch {}: must be at least 1", options.prefetch));
 }
 
-Loader::~Loader() { stop_threads(); }
-
-void Loader::start(int64_t epoch, int64_t consumed_samples) {
-  stop_threads();
-  epoch_ = epoch;
-  order_ = sampler_.order(epoch);
-  slots_.clear();
-  next_to_prepare_ = next_to_take_ = 0;
-  first_sample_ = consumed_samples;
-  num_to_take_ = sampler_.num_batches(consumed_samples);
-  for (int i = 0; i < options_.num_workers; ++i) threads_.emplace_back([this] { work(); });
-}
-
-void Loader::stop_threads() {
+Loader::~Loader() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   room_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-  stopping_ = false;
+}
+
+void Loader::start(int64_t epoch, int64_t consumed_samples) {
+  std::vector<int64_t> order = sampler_.order(epoch);
+  {
+    std::unique_lock lock(mutex_);
+    next_to_prepare_ = num_to_take_;  // the threads begin nothing more of the epoch before
+    ready_.wait(lock, [&] { return num_in_work_ == 0; });
+    epoch_ = epoch;
+    order_ = std::move(order);
+    slots_.clear();
+    next_to_prepare_ = next_to_take_ = 0;
+    first_sample_ = consumed_samples;
+    num_to_take_ = sampler_.num_batches(consumed_samples);
+  }
+  room_.notify_all();
+  // They stay for the epochs to come: libtorch makes a pool of threads, which spins at first, for each new thread.
+  while (static_cast<int>(threads_.size()) < options_.num_workers) threads_.emplace_back([this] { work(); });
 }
 
 Loader::Slot Loader::prepare(int64_t batch) const {
@@ -62,12 +65,16 @@ void Loader::work() {
   compute_on_this_thread_alone();
   std::unique_lock lock(mutex_);
   while (true) {
-    room_.wait(lock, [&] { return stopping_ || next_to_prepare_ < next_to_take_ + options_.prefetch; });
-    if (stopping_ || next_to_prepare_ >= num_to_take_) return;
+    room_.wait(lock, [&] {
+      return stopping_ || next_to_prepare_ < std::min(num_to_take_, next_to_take_ + options_.prefetch);
+    });
+    if (stopping_) return;
     const int64_t batch = next_to_prepare_++;
+    ++num_in_work_;
     lock.unlock();
     Slot slot = prepare(batch);
     lock.lock();
+    --num_in_work_;
     slots_[batch] = std::move(slot);
     ready_.notify_one();
   }

@@ -46,13 +46,12 @@ class Loader {
   };
   Slot prepare(int64_t batch) const;
   void work();
-  void stop_threads();
 
   // Constant after construction.
   std::shared_ptr<const Dataset> dataset_;
   Sampler sampler_;
   Options options_;
-  // Constant while threads run.
+  // Constant while a thread prepares a batch.
   std::vector<int64_t> order_;
   int64_t epoch_ = 0;
   int64_t first_sample_ = 0;  // consumed before the batch 0 of the slots
@@ -60,10 +59,11 @@ class Loader {
   // Guarded by mutex_.
   std::mutex mutex_;
   std::condition_variable ready_;  // a batch was prepared
-  std::condition_variable room_;   // a batch was taken, or the epoch was left
+  std::condition_variable room_;   // a batch was taken, or an epoch begins, or all ends
   std::map<int64_t, Slot> slots_;
   int64_t next_to_prepare_ = 0;
   int64_t next_to_take_ = 0;
+  int num_in_work_ = 0;  // batches that threads prepare now
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

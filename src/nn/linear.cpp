@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "nn/fused.h"
+#include "nn/simd.h"
 
 namespace assay {
 
@@ -16,10 +17,29 @@ namespace {
 
 constexpr int64_t kVector = 16;  // floats of the widest: parts of a product are whole numbers of them
 
-torch::Tensor as_tensor(const MatrixView<const double>& m, int64_t rows, int64_t columns) {
-  auto* data = const_cast<double*>(m.data);  // from_blob takes no other; nothing is written through it
-  return m.transposed ? torch::from_blob(data, {rows, columns}, {1, m.stride}, torch::kDouble)
-                      : torch::from_blob(data, {rows, columns}, {m.stride, 1}, torch::kDouble);
+template <typename T>
+torch::Tensor as_tensor(const MatrixView<const T>& m, int64_t rows, int64_t columns) {
+  auto* data = const_cast<T*>(m.data);  // from_blob takes no other; nothing is written through it
+  const auto type = c10::CppTypeToScalarType<T>::value;
+  return m.transposed ? torch::from_blob(data, {rows, columns}, {1, m.stride}, type)
+                      : torch::from_blob(data, {rows, columns}, {m.stride, 1}, type);
+}
+
+// By the BLAS that libtorch uses.
+template <typename T>
+void multiply_by_blas(MatrixView<T> c, MatrixView<const T> a, MatrixView<const T> b, const ProductSize& size,
+                      bool add) {
+  torch::Tensor out = as_tensor<T>({c.data, c.stride}, size.rows, size.columns);
+  const torch::Tensor x = as_tensor<T>(a, size.rows, size.depth), y = as_tensor<T>(b, size.depth, size.columns);
+  add ? out.addmm_(x, y) : at::mm_out(out, x, y);
+}
+
+// With AVX2 oneDNN reads the left factor of such a product in place. When rows are a power of two apart, all that it
+// reads together falls on a few lines of the cache, and the product takes up to twice the time.
+bool collides_in_cache(MatrixView<const float> a, MatrixView<const float> b, const ProductSize& size) {
+  constexpr int64_t kApart = 512, kDeep = 1024, kSmall = 1 << 19;
+  return simd_width() == SimdWidth::Avx2 && a.transposed && (a.stride % kApart == 0 || b.stride % kApart == 0) &&
+         size.depth >= kDeep && size.rows * size.columns <= kSmall;
 }
 
 }  // namespace
@@ -27,6 +47,7 @@ torch::Tensor as_tensor(const MatrixView<const double>& m, int64_t rows, int64_t
 template <>
 void multiply_into(MatrixView<float> c, MatrixView<const float> a, MatrixView<const float> b, const ProductSize& size,
                    bool add) {
+  if (collides_in_cache(a, b, size)) return multiply_by_blas(c, a, b, size, add);
   // Rows or columns are shared out here, each thread's part a product of its own: faster than oneDNN's way with threads
   // when the product is small.
   const bool by_rows = size.rows > size.columns;
@@ -48,9 +69,7 @@ void multiply_into(MatrixView<float> c, MatrixView<const float> a, MatrixView<co
 template <>
 void multiply_into(MatrixView<double> c, MatrixView<const double> a, MatrixView<const double> b,
                    const ProductSize& size, bool add) {
-  torch::Tensor out = as_tensor({c.data, c.stride}, size.rows, size.columns);
-  const torch::Tensor x = as_tensor(a, size.rows, size.depth), y = as_tensor(b, size.depth, size.columns);
-  add ? out.addmm_(x, y) : at::mm_out(out, x, y);
+  multiply_by_blas(c, a, b, size, add);
 }
 
 namespace {

@@ -13,8 +13,8 @@ namespace assay {
 namespace {
 
 constexpr int64_t kGrainTiles = 16;       // of a transform on one thread
-constexpr int64_t kChunkBytes = 1 << 21;  // planes that one thread works on: about its share of the caches
-constexpr int64_t kMinChunkTiles = 32;    // fewer rows make slow matrix products
+constexpr int64_t kChunkBytes = 1 << 23;  // planes that are worked on together: about the share of the caches
+constexpr int64_t kMinChunkTiles = 64;    // each product reads all of its filters, for few rows mostly for nothing
 constexpr int64_t kGradientBytes = 1 << 25;
 
 WinogradImages images_of(const torch::Tensor& x) { return {x.size(2), x.size(3), x.size(1)}; }
@@ -23,11 +23,11 @@ torch::Tensor like_channels_last(const torch::Tensor& x, at::IntArrayRef sizes) 
   return torch::empty(sizes, x.options(), torch::MemoryFormat::ChannelsLast);
 }
 
-// Tiles of a chunk, at most `most`, so that all threads have the same number of chunks.
-int64_t even_chunk(int64_t tiles, int64_t most) {
-  constexpr int64_t kDivisible = 16;  // by most numbers of threads
-  const int64_t needed = (tiles + most - 1) / most;
-  const int64_t count = needed > kDivisible / 2 ? (needed + kDivisible - 1) / kDivisible * kDivisible : kDivisible / 2;
+// Tiles that are worked on together; by the sizes alone, so that sums do not depend on the number of threads.
+template <typename T>
+int64_t chunk_of(int64_t tiles, int64_t channels, int64_t chunk_bytes) {
+  const int64_t bytes_of_tile = kWinogradPlanes * channels * static_cast<int64_t>(sizeof(T));
+  const int64_t most = std::max(kMinChunkTiles, chunk_bytes / bytes_of_tile), count = (tiles + most - 1) / most;
   return (tiles + count - 1) / count;
 }
 
@@ -49,25 +49,29 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& filters, boo
   torch::Tensor y = like_channels_last(x, {x.size(0), out, x.size(2), x.size(3)});
   const WinogradImages from = images_of(x), to = images_of(y);
   const int64_t tiles = x.size(0) * from.tiles();
-  const int64_t bytes_of_tile = kWinogradPlanes * (in + out) * static_cast<int64_t>(sizeof(T));
-  const int64_t chunk = even_chunk(tiles, std::max(kMinChunkTiles, kChunkBytes / bytes_of_tile));
+  const int64_t chunk = chunk_of<T>(tiles, in + out, kChunkBytes);
   const torch::Tensor zeros = torch::zeros({in}, x.options());
-  at::parallel_for(0, (tiles + chunk - 1) / chunk, 1, [&](int64_t begin, int64_t end) {
-    const torch::Tensor inputs = torch::empty({kWinogradPlanes, chunk, in}, x.options());
-    const torch::Tensor outputs = torch::empty({kWinogradPlanes, chunk, out}, x.options());
-    T* a = inputs.data_ptr<T>();
-    T* c = outputs.data_ptr<T>();
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i * chunk, last = std::min(tiles, first + chunk);
-      run_winograd_patch<T>({{from, first, last, a, chunk * in}, x.data_ptr<T>(), zeros.data_ptr<T>()});
-      for (int64_t p = 0; p < kWinogradPlanes; ++p) {
+  const torch::Tensor inputs = torch::empty({kWinogradPlanes, chunk, in}, x.options());
+  const torch::Tensor outputs = torch::empty({kWinogradPlanes, chunk, out}, x.options());
+  T* a = inputs.data_ptr<T>();
+  T* c = outputs.data_ptr<T>();
+  for (int64_t first = 0; first < tiles; first += chunk) {
+    const int64_t count = std::min(chunk, tiles - first);
+    at::parallel_for(0, count, kGrainTiles, [&](int64_t begin, int64_t end) {
+      run_winograd_patch<T>(
+          {{from, first + begin, first + end, a + begin * in, chunk * in}, x.data_ptr<T>(), zeros.data_ptr<T>()});
+    });
+    at::parallel_for(0, kWinogradPlanes, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
         multiply_into<T>({c + p * chunk * out, out}, {a + p * chunk * in, in},
-                         {filters.data_ptr<T>() + p * in * out, transposed ? in : out, transposed},
-                         {last - first, out, in}, false);
+                         {filters.data_ptr<T>() + p * in * out, transposed ? in : out, transposed}, {count, out, in},
+                         false);
       }
-      run_winograd_output<T>({{to, first, last, c, chunk * out}, y.data_ptr<T>()});
-    }
-  });
+    });
+    at::parallel_for(0, count, kGrainTiles, [&](int64_t begin, int64_t end) {
+      run_winograd_output<T>({{to, first + begin, first + end, c + begin * out, chunk * out}, y.data_ptr<T>()});
+    });
+  }
   return y;
 }
 
@@ -76,8 +80,7 @@ torch::Tensor weight_gradient_of(const torch::Tensor& dy, const torch::Tensor& x
   const int64_t in = x.size(1), out = dy.size(1);
   const WinogradImages from = images_of(x), to = images_of(dy);
   const int64_t tiles = x.size(0) * from.tiles();
-  const int64_t bytes_of_tile = kWinogradPlanes * (in + out) * static_cast<int64_t>(sizeof(T));
-  const int64_t chunk = std::min(tiles, std::max(kMinChunkTiles, kGradientBytes / bytes_of_tile));
+  const int64_t chunk = chunk_of<T>(tiles, in + out, kGradientBytes);
   const torch::Tensor patches = torch::empty({kWinogradPlanes, chunk, in}, x.options());
   const torch::Tensor spread = torch::empty({kWinogradPlanes, chunk, out}, x.options());
   const torch::Tensor zeros = torch::zeros({std::max(in, out)}, x.options());

@@ -100,6 +100,11 @@ class ConfigTest(support.CliTest):
         self.assertEqual(keys["Optimizer.lr.learning_rate"]["required"], True)
         self.assertEqual(keys["Global.seed"]["default"], 1024)
 
+    def test_what_the_worker_reads(self):
+        read = json.loads(self.assay("config", "resnet:libtorch:cpu:1:1:1", "--worker", "--set", "Engine.max_steps=7").stdout)
+        self.assertEqual((read["case"], read["key"]), ("resnet", "resnet:libtorch:cpu:1:1:1"))
+        self.assertEqual(read["config"]["Engine"]["max_steps"], 7)
+
     def test_the_cases_of_the_project(self):
         for name in ("resnet", "simplenet"):
             for key in (name, f"{name}:libtorch:cpu:1:1:1"):

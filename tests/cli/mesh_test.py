@@ -9,14 +9,14 @@ import tempfile
 import unittest
 
 import parallel_data
-from support import ASSAY
-from worker_support import BIN, SOURCE, WORKER, WorkerTest, mixed
+import worker_support
+from worker_support import ASSAY, BIN, WorkerTest, mixed
 import tensor_file
 
 TINY = {"Model.hidden_size": 32, "Model.num_layers": 4, "Model.num_attention_heads": 4, "Model.ffn_hidden_size": 64,
         "Model.max_position_embeddings": 16, "Model.hidden_dropout_prob": 0, "Model.attention_probs_dropout_prob": 0,
         "Data.Train.dataset.max_seq_len": 16, "Data.Eval.dataset.max_seq_len": 16, "Engine.logging_freq": 1,
-        "Engine.eval_freq": None, "Engine.num_train_epochs": 1000, "Optimizer.epsilon": 1e-3, "Optimizer.lr.decay_steps": 20,
+        "Engine.eval_freq": None, "Engine.eval_iters": 1, "Engine.num_train_epochs": 1000, "Optimizer.epsilon": 1e-3, "Optimizer.lr.decay_steps": 20,
         "Optimizer.lr.warmup_rate": None}
 SHORT = {"Engine.logging_freq": 1, "Engine.eval_freq": None, "Engine.num_train_epochs": 1000}
 TINY_OF = {"gpt": TINY, "deepfm": {"Model.hidden_sizes": [16, 16, 16], "Model.dropout": 0, **SHORT},
@@ -79,12 +79,10 @@ class MeshTest(WorkerTest):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
         values = {**TINY_OF[case], "Engine.precision": "float64", "Global.local_batch_size": BATCH // replicas, **keys, **sets}
-        words = [word for key, value in values.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-        made = subprocess.run([WORKER, "config", f"{case}:libtorch::1:{processes}:1", "--home", SOURCE, *self.data_of(case), *words],
-                              check=True, capture_output=True, text=True)
-        (folder / "config.json").write_text(made.stdout)
+        config = worker_support.case(f"{case}:libtorch::1:{processes}:1", *self.data_of(case), **values)
+        config_file = self.write_config(str(folder), config)
         environment = {**env, "WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port()), "ASSAY_THREADS": "1"}
-        ranks = [self.start("train", str(folder / "config.json"), str(folder / "output"),
+        ranks = [self.start("train", config_file, str(folder / "output"),
                             env={**environment, "RANK": str(rank), "ASSAY_RECORDS": str(folder / f"records{rank}.jsonl")})
                  for rank in range(processes)]
         ends = [(process, *process.communicate(timeout=300)) for process in ranks]
@@ -198,7 +196,7 @@ class Optimizers(MeshTest):
     def test_averages_and_lamb_are_those_of_one_process(self):
         """Evaluations, in the middle too, final weights, and everything in the last checkpoint."""
         sets = {**LAMB_AND_EMA, "Engine.max_steps": 6, "Engine.save_load.save_steps": 6, "Engine.run_mode": "step",
-                "Engine.eval_freq": 2}
+                "Engine.eval_freq": 2, "Engine.eval_iters": None}
         whole = self.train("whole", "one", **sets)
         self.assertEqual(len(self.figures(whole, "val.loss")), 3)
         for mesh in "dp2", "tp2", "pp2", "sharded1", "sharded2", "sharded3", "dp2xsharded3", "sharded3xtp2", "sharded2xpp2":

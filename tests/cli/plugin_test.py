@@ -1,5 +1,4 @@
 """Vendors' plugins through the whole program: check-plugin, and a training with one."""
-import json
 import os
 import subprocess
 import tempfile
@@ -67,9 +66,7 @@ class PluginTest(WorkerTest):
             for folder in ["cases"]:
                 os.symlink(os.path.join(worker_support.SOURCE, folder), os.path.join(home, folder))
             os.symlink(os.path.join(os.environ["ASSAY_DOC_VENDOR"], "vendors"), os.path.join(home, "vendors"))
-            output = subprocess.run([WORKER, "config", "simplenet:libtorch:acme1:1:1:1", "--home", home], check=True,
-                                    capture_output=True)
-            config = json.loads(output.stdout)
+            config = worker_support.case("simplenet:libtorch:acme1:1:1:1", home=home)
             self.assertEqual(config["config"]["Global"]["plugin"], "acme")
             config["config"]["Global"]["plugin"] = os.path.join(PLUGINS, "acme.so")  # not installed beside the worker
             config["config"]["Engine"]["max_steps"] = 2

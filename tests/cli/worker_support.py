@@ -9,15 +9,16 @@ import unittest
 
 BIN = os.environ.get("ASSAY_BIN", os.path.join(os.path.dirname(__file__), "../../build/release/bin"))
 SOURCE = os.environ.get("ASSAY_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+ASSAY = os.path.join(BIN, "assay")
 WORKER = os.path.join(BIN, "assay-worker")
 FASHION = "/usr/share/datasets/fashion-mnist"
 sys.path.insert(0, os.path.join(SOURCE, "tests/peers"))
 
 
-def case(name, **sets):
+def case(name, *words, home=SOURCE, **sets):
     """The configuration of a case, with values set: case("resnet", **{"Engine.max_steps": 3})."""
-    arguments = [item for key, value in sets.items() for item in ("--set", f"{key}={json.dumps(value)}")]
-    output = subprocess.run([WORKER, "config", name, "--home", SOURCE] + arguments, check=True, capture_output=True)
+    more = [item for key, value in sets.items() for item in ("--set", f"{key}={json.dumps(value)}")]
+    output = subprocess.run([ASSAY, "--home", home, "config", name, "--worker", *words, *more], check=True, capture_output=True)
     return json.loads(output.stdout)
 
 

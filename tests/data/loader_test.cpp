@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -22,6 +23,10 @@ class Numbers final : public Dataset {
   int64_t size() const override { return size_; }
   std::string hash() const override { return "numbers"; }
   Batch gather(std::span<const int64_t> indices, int64_t epoch) const override {
+    {
+      std::lock_guard lock(mutex_);
+      readers_.insert(std::this_thread::get_id());
+    }
     std::this_thread::sleep_for(std::chrono::microseconds((indices[0] * 37 + epoch) % 5 * 200));
     torch::Tensor values = torch::empty({static_cast<int64_t>(indices.size())}, torch::kLong);
     for (size_t i = 0; i < indices.size(); ++i) {
@@ -30,10 +35,13 @@ class Numbers final : public Dataset {
     }
     return {{values, values}, static_cast<int64_t>(indices.size())};
   }
+  size_t num_readers() const { return readers_.size(); }  // threads that ever read a sample
 
  private:
   int64_t size_;
   int64_t fails_at_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::thread::id> readers_;
 };
 
 std::vector<int64_t> all_values(Loader& loader, int64_t epoch, int64_t consumed_samples = 0) {
@@ -173,6 +181,17 @@ TEST(Loader, MayBeLeftInTheMiddle) {
     loader.start(round + 1, 10);
     loader.next();
   }
+}
+
+TEST(Loader, ItsThreadsStayForTheNextEpochs) {
+  const auto data = std::make_shared<Numbers>(40);
+  {
+    Loader loader(data, shuffled(40, 5), {.num_workers = 1, .prefetch = 2});
+    std::set<std::vector<int64_t>> epochs;
+    for (int64_t epoch = 0; epoch < 8; ++epoch) epochs.insert(all_values(loader, epoch));
+    EXPECT_EQ(epochs.size(), 8u);
+  }
+  EXPECT_EQ(data->num_readers(), 1u);
 }
 
 TEST(Loader, AFailureSurfacesAtItsBatch) {

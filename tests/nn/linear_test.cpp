@@ -65,6 +65,24 @@ TEST(Linear, ProductsAreSharedOutWhole) {
   at::set_num_threads(before);
 }
 
+// Rows a power of two apart, which another library multiplies.
+TEST(Linear, DeepProductsWhoseRowsCollideInTheCache) {
+  torch::manual_seed(44);
+  constexpr int64_t kDepth = 1030;
+  for (const auto& [rows, columns] : {std::pair(512, 136), std::pair(1024, 24), std::pair(250, 512)}) {
+    const torch::Tensor a = torch::randn({kDepth, rows}), b = torch::randn({kDepth, columns}),
+                        c = torch::randn({rows, columns});
+    const torch::Tensor product = a.to(torch::kDouble).t().mm(b.to(torch::kDouble));
+    for (const bool add : {false, true}) {
+      torch::Tensor out = c.clone();
+      multiply_into<float>({out.data_ptr<float>(), columns}, {a.data_ptr<float>(), rows, true},
+                           {b.data_ptr<float>(), columns}, {rows, columns, kDepth}, add);
+      const torch::Tensor expected = (add ? c.to(torch::kDouble) + product : product).to(torch::kFloat);
+      EXPECT_TRUE(torch::allclose(out, expected, 1e-5, 1e-4)) << rows << " " << columns << " " << add;
+    }
+  }
+}
+
 TEST(Linear, AFrozenWeightGetsNoGradient) {
   const torch::Tensor x = torch::randn({4, 6}, torch::requires_grad()), weight = torch::randn({5, 6});
   linear(x, weight, WeightLayout::OutIn).sum().backward();

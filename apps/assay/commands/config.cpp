@@ -16,6 +16,7 @@ struct ConfigOptions {
   std::string division = "closed";
   std::string plan;
   std::vector<std::string> sets;
+  bool worker = false;
   bool schema = false;
   bool markdown = false;
 };
@@ -35,6 +36,7 @@ void show_config(const Context& context, const ConfigOptions& options) {
   if (!options.plan.empty()) request.plan_file = options.plan;
   request.sets = {options.sets.begin(), options.sets.end()};
   const ResolvedCase resolved = resolve_case(request);
+  if (options.worker) return context.console.print(to_pretty(resolved.worker_json()) + "\n");
   context.console.print(context.json ? to_pretty(resolved.describe()) + "\n" : render_config(resolved, paint));
 }
 
@@ -50,12 +52,14 @@ void add_config_command(CLI::App& app, Context& context) {
   command->add_option("--set", options->sets, "a.b.0.c=value, repeatable; the value is YAML, null sets null")
       ->expected(1)
       ->take_all();
+  command->add_flag("--worker", options->worker, "As JSON, the file that assay-worker train --config reads");
   command->add_flag("--schema", options->schema, "List every known key with type, default and meaning");
   command->add_flag("--markdown", options->markdown, "With --schema: the tables of docs/configuration.md");
   command->footer(R"(Examples:
   assay config resnet
   assay config resnet --set Engine.max_steps=20 --set Model.blocks.0=2
   assay config resnet:libtorch:cpu:1:1:1 --vendor cpu --json
+  assay config resnet --worker > resnet.json
   assay config --schema)");
   command->callback([&context, options] { show_config(context, *options); });
 }
