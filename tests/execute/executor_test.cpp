@@ -201,10 +201,12 @@ TEST_F(ExecutorTest, AKilledControllerCanBeResumedAndLeavesNothingRunning) {
 }
 
 TEST_F(ExecutorTest, ALostRankRestartsTheStep) {
-  // Rank 1 is killed in the first two launches; its peer loses touch. Each launch has a port of its own.
+  // Rank 1 is killed in the first two launches, after its peer has begun, which loses touch. Each launch has a port of
+  // its own.
   Step step = command("train",
                       "echo $RANK >> launches.$RANK; echo $MASTER_PORT >> ports.$RANK; n=$(wc -l < launches.$RANK); "
-                      "if [ $n -le 2 ]; then if [ $RANK = 1 ]; then kill -9 $$; else exit 13; fi; fi; "
+                      "if [ $n -le 2 ]; then test $RANK = 0 && exit 13; "
+                      "until [ \"$(cat ports.0 2>/dev/null | wc -l)\" = $n ]; do sleep 0.01; done; kill -9 $$; fi; "
                       "test $RANK = 0 && echo done > steps/1-train/out; exit 0");
   step.nproc = 2;
   step.max_restarts = 3;
