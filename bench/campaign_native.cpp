@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "execute/executor.h"
-#include "launch/local.h"
+#include "launch/host/local.h"
 
 extern char** environ;
 

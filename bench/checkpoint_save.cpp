@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "device/allocator.h"
 #include "device/threads.h"
-#include "engine/engine.h"
-#include "engine/event_handler.h"
+#include "engine/loop/engine.h"
+#include "engine/loop/event_handler.h"
 #include "models/registry.h"
 #include "record/keys.h"
 

@@ -22,6 +22,7 @@
 namespace {
 
 using namespace assay;
+using namespace assay::comm;
 
 int from_environment(const char* name) { return static_cast<int>(parse_int(std::getenv(name)).value()); }
 
@@ -158,7 +159,7 @@ int main(int argc, char** argv) {
   const int size = from_environment("WORLD_SIZE");
   WorldOptions options = {.rank = rank, .world_size = size, .master_port = from_environment("MASTER_PORT")};
   auto world = World::join(options);
-  options.transport = Transport::Gloo;
+  options.transport = TransportKind::Gloo;
   options.master_port += 1;
   auto network = World::join(options);
   std::vector<int> ranks;

@@ -1,4 +1,4 @@
-// Decodes pictures of a folder as training does, with the loader's threads; prints how many a second. For bench/decode.
+// Decodes images of a folder as training does, with the loader's threads; prints how many per second. For bench/decode.
 #include <fmt/format.h>
 
 #include <cstdlib>

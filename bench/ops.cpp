@@ -13,7 +13,7 @@
 #include "device/allocator.h"
 #include "device/blas_kernels.h"
 #include "device/threads.h"
-#include "engine/fused_optimizer.h"
+#include "engine/optimizer/fused_optimizer.h"
 #include "nn/attention.h"
 #include "nn/bias_gelu.h"
 #include "nn/conv.h"
@@ -219,15 +219,15 @@ void convolution_rows() {
 void norm_rows() {
   for (const auto& [channels, size] : {std::pair(64, 56), std::pair(256, 56), std::pair(1024, 14)}) {
     torch::nn::BatchNorm2d norm(channels);
-    const auto picture = [&, c = channels, n = size] {
+    const auto image = [&, c = channels, n = size] {
       return torch::randn({8, c, n, n}).contiguous(torch::MemoryFormat::ChannelsLast);
     };
     row(
-        fmt::format("batch norm, residual, ReLU, 8 x {} of {} x {}", channels, size, size), {picture(), picture()},
+        fmt::format("batch norm, residual, ReLU, 8 x {} of {} x {}", channels, size, size), {image(), image()},
         [&](const auto& in) { return norm_act(*norm, in[0], {.residual = in[1], .relu = true}); },
         [&](const auto& in) { return (norm->forward(in[0]) + in[1]).relu_(); });
     row(
-        fmt::format("batch norm, ReLU, 8 x {} of {} x {}", channels, size, size), {picture()},
+        fmt::format("batch norm, ReLU, 8 x {} of {} x {}", channels, size, size), {image()},
         [&](const auto& in) { return norm_act(*norm, in[0], {.residual = {}, .relu = true}); },
         [&](const auto& in) { return norm->forward(in[0]).relu_(); });
   }

@@ -22,7 +22,7 @@ from simplenet import SimpleNet  # noqa: E402
 
 def choose_blas_kernels():
     """For the processes started from now on: an OpenBLAS older than the processor uses kernels of 2004, and a user who looks
-    for the fastest setting finds this one. Ours does the same by itself (src/device/blas_kernels.h)."""
+    for the fastest setting finds this one. Ours does the same by itself (src/worker/device/blas_kernels.h)."""
     with open("/proc/cpuinfo") as file:
         if " avx512dq " in file.read():
             os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")

@@ -16,8 +16,8 @@
 #include "device/blas_kernels.h"
 #include "device/cpu.h"
 #include "device/threads.h"
-#include "engine/engine.h"
-#include "engine/tensor_file.h"
+#include "engine/checkpoint/tensor_file.h"
+#include "engine/loop/engine.h"
 #include "parallel/mesh_strategy.h"
 
 namespace assay {

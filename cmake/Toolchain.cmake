@@ -6,11 +6,13 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 add_compile_options(-Wall -Wextra)
 
-find_program(ASSAY_CCACHE ccache)
+# Not by itself: a ccache that is installed between two builds would compile everything again.
+option(ASSAY_CCACHE "compile through ccache" OFF)
 if(ASSAY_CCACHE)
+  find_program(ASSAY_CCACHE_PROGRAM ccache REQUIRED)
   # Precompiled headers need both of these to be cached.
   set(ENV_FOR_CCACHE CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${ENV_FOR_CCACHE} ${ASSAY_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${ENV_FOR_CCACHE} ${ASSAY_CCACHE_PROGRAM})
   add_compile_options(-fpch-preprocess)
 endif()
 

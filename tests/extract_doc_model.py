@@ -1,5 +1,6 @@
-"""Follows docs/add-a-model.md: writes the files that its sections name into a folder, so that the tests build and run
-what the page says. Usage: extract_doc_model.py PAGE SIMPLENET_CASE FOLDER"""
+"""Follows docs/extend/add-a-model.md: writes the files that its sections name into a folder, so that the tests build and run
+what the page says. The model is called doc_twolayer there: a reader who follows the page has a model twolayer too.
+Usage: extract_doc_model.py PAGE SIMPLENET_CASE FOLDER"""
 import os
 import re
 import sys
@@ -10,7 +11,8 @@ with open(page) as file:
 
 
 def write(path, content):
-    path = os.path.join(folder, path)
+    path = os.path.join(folder, path.replace("twolayer", "doc_twolayer"))
+    content = content.replace("twolayer", "doc_twolayer")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.exists(path) and open(path).read() == content:
         return  # nothing is built again for nothing
@@ -27,8 +29,8 @@ for section in re.split(r"^## ", text, flags=re.M)[1:]:
 if len(blocks) != 4:
     sys.exit(f"{page}: expected four sections that name a file and show it, found {sorted(blocks)}")
 for path, content in blocks.items():
-    if path.startswith("src/"):
-        write(path[len("src/"):], content)
+    if path.startswith("src/worker/"):
+        write(path[len("src/worker/"):], content)
     elif path.endswith(".py"):
         write(path, content)
     else:

@@ -1,4 +1,4 @@
-"""Follows docs/add-a-vendor.md: writes the files that its sections name into a folder, so that the tests build and run
+"""Follows docs/extend/add-a-vendor.md: writes the files that its sections name into a folder, so that the tests build and run
 what the page says. Usage: extract_doc_vendor.py PAGE FOLDER"""
 import os
 import re

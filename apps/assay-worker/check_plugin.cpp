@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "commands.h"
-#include "engine/adapter_contract.h"
-#include "engine/plugin.h"
+#include "engine/adapter/adapter_contract.h"
+#include "engine/adapter/plugin.h"
 
 namespace assay {
 

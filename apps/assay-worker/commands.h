@@ -18,7 +18,7 @@ void run_generate(Job& job);
 // CommunicationError when one does not answer.
 std::unique_ptr<ParameterServerStrategy> connect_to_servers(Job& job);
 
-// Checks a vendor's plugin and prints one line a check. True when all passed. Throws ConfigError when it cannot be
+// Checks a vendor's plugin and prints one line per check. True when all passed. Throws ConfigError when it cannot be
 // loaded.
 bool check_plugin(const std::string& plugin);
 

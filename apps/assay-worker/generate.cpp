@@ -1,5 +1,5 @@
 // generate: continues a text with trained weights.
-#include "models/generate.h"
+#include "models/common/generate.h"
 
 #include <fmt/format.h>
 #include <torch/utils.h>
@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "commands.h"
-#include "engine/record_observer.h"
+#include "engine/loop/record_observer.h"
 #include "record/keys.h"
 #include "text/tokenizer.h"
 

@@ -5,8 +5,8 @@
 #include "deploy/export.h"
 #include "deploy/predictor.h"
 #include "device/cpu.h"
-#include "engine/engine.h"
-#include "engine/record_observer.h"
+#include "engine/loop/engine.h"
+#include "engine/loop/record_observer.h"
 #include "nn/transformer_parts.h"
 #include "record/keys.h"
 
@@ -50,8 +50,8 @@ void run_evaluate(Job& job) {
                     {keys::kFinalAccuracy, value_of(metric)},
                     {keys::kConverged, converged(job, metric)},
                     {keys::kTarget, to_json(job.config().target)},
-                    {"final_loss", json_number(measured_now.metrics.at("loss"))},
-                    {"num_samples", measured_now.num_samples},
+                    {keys::kFinalLoss, json_number(measured_now.metrics.at("loss"))},
+                    {keys::kNumSamples, measured_now.num_samples},
                     {keys::kThroughputWhole, measured_now.num_units / measured_now.seconds},
                     {keys::kThroughputUnit, module->sample_unit() + "/s"},
                     {keys::kPeakMemory, measured(peak_resident_bytes())},
@@ -104,7 +104,7 @@ void run_infer(Job& job) {
                     {keys::kFinalAccuracy, value_of(metric)},
                     {keys::kConverged, converged(job, metric)},
                     {keys::kTarget, to_json(job.config().target)},
-                    {"num_samples", r.num_samples},
+                    {keys::kNumSamples, r.num_samples},
                     {keys::kThroughputWhole, units / r.whole_s},
                     {keys::kThroughputCore, units / r.compute_s},
                     {keys::kThroughputUnit, predictor.info().sample_unit + "/s"},

@@ -13,9 +13,9 @@
 #include "device/allocator.h"
 #include "device/info.h"
 #include "device/threads.h"
-#include "engine/checkpoint.h"
-#include "engine/record_observer.h"
-#include "engine/tensor_file.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/tensor_file.h"
+#include "engine/loop/record_observer.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -129,8 +129,11 @@ void Job::choose_device() {
   }
   const DeviceSpec* device = devices_.find(options_.device);
   if (!device) {
-    global.fail("device", fmt::format("is not known{}; this run has {}. A vendor's device needs Global.plugin",
-                                      did_you_mean(options_.device, devices_.names()), join(devices_.names(), ", ")));
+    global.fail(
+        "device",
+        fmt::format("is not a known device{}; available: {}. Other devices need a vendor plugin (Global.plugin), see "
+                    "docs/extend/add-a-vendor.md",
+                    did_you_mean(options_.device, devices_.names()), join(devices_.names(), ", ")));
   }
   try {
     options_.precision.device = torch::Device(device->type);
@@ -151,7 +154,7 @@ std::unique_ptr<Module> Job::make_module() const {
 
 std::unique_ptr<Module> Job::load_module(std::string& weights_hash) const {
   std::unique_ptr<Module> module = make_module();
-  Precision({.dtype = options_.precision.dtype}).place(module->model());  // weights are saved in the type of the run
+  Precision({.dtype = options_.precision.dtype}).convert(module->model());  // weights are saved in the type of the run
   load_into(module->model(), load_tensors(arguments_.weights).tensors, arguments_.weights.string());
   weights_hash = hash_of(state_of(module->model()));
   return module;
@@ -163,23 +166,23 @@ std::unique_ptr<Module> Job::load_published(std::string& weights_hash) const {
   return module;
 }
 
-World* Job::join_world(const ParallelOptions& options) {
+comm::World* Job::join_world(const ParallelOptions& options) {
   if (rank_.world_size == 1) return nullptr;
-  world_ = World::join({.rank = rank_.rank,
-                        .world_size = rank_.world_size,
-                        .master_address = rank_.master_address,
-                        .master_port = rank_.master_port,
-                        .transport = options.transport,
-                        .interface = options.interface,
-                        .time_limit_s = options.time_limit_s,
-                        .join_limit_s = options.join_limit_s});
+  world_ = comm::World::join({.rank = rank_.rank,
+                              .world_size = rank_.world_size,
+                              .master_address = rank_.master_address,
+                              .master_port = rank_.master_port,
+                              .transport = options.transport,
+                              .interface = options.interface,
+                              .time_limit_s = options.time_limit_s,
+                              .join_limit_s = options.join_limit_s});
   return world_.get();
 }
 
 void Job::tell_failure(const std::exception& error) {
   if (!world_) return;
-  const auto* own = dynamic_cast<const Error*>(&error);
-  const bool known = own && (own->kind() == ErrorKind::Communication || own->kind() == ErrorKind::Interrupted);
+  const auto* typed = dynamic_cast<const Error*>(&error);
+  const bool known = typed && (typed->kind() == ErrorKind::Communication || typed->kind() == ErrorKind::Interrupted);
   if (!known) world_->fail(error.what());
 }
 

@@ -5,15 +5,15 @@
 #include <memory>
 #include <string>
 
+#include "base/server_role.h"
 #include "base/time.h"
 #include "comm/world.h"
 #include "config/worker_config.h"
 #include "data/factory.h"
+#include "engine/adapter/plugin.h"
 #include "engine/options.h"
-#include "engine/plugin.h"
 #include "models/registry.h"
 #include "parallel/options.h"
-#include "ps/role.h"
 #include "record/stream.h"
 
 namespace assay {
@@ -58,7 +58,7 @@ class Job {
   // The part of this process in a job with parameter servers; nullopt: there are none.
   const std::optional<ps::Role>& server_role() const { return server_role_; }
   // Joins the other processes of this job, once. Null when there is one. Throws CommunicationError.
-  World* join_world(const ParallelOptions& options);
+  comm::World* join_world(const ParallelOptions& options);
   // Tells the other processes why this one fails, unless they know by themselves.
   void tell_failure(const std::exception& error);
   // Of the device and precision of this run, a second; nullopt: unknown.
@@ -85,7 +85,7 @@ class Job {
   Stopwatch started_;
   RankEnvironment rank_;
   std::optional<ps::Role> server_role_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<comm::World> world_;
   std::unique_ptr<RecordWriter> records_;
   WorkerConfig config_;
   EngineOptions options_;

@@ -18,7 +18,7 @@
 #include "device/blas_kernels.h"
 #include "device/info.h"
 #include "device/threads.h"
-#include "engine/record_observer.h"
+#include "engine/loop/record_observer.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -31,7 +31,7 @@ struct Failure {
 
 // libtorch reports everything as one type; the first line of its text says what happened, the rest is a stack of ours.
 Failure failure_of(const std::exception& error) {
-  if (const auto* own = dynamic_cast<const Error*>(&error)) return {own->kind(), own->what()};
+  if (const auto* typed = dynamic_cast<const Error*>(&error)) return {typed->kind(), typed->what()};
   const std::string text = error.what();
   const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                          text.find("can't allocate memory") != std::string::npos ||

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/signals.h"
 #include "commands.h"
-#include "engine/record_observer.h"
+#include "engine/loop/record_observer.h"
 #include "parallel/parameter_server.h"
-#include "ps/server.h"
+#include "param_server/server.h"
 #include "record/keys.h"
 
 namespace assay {
@@ -71,7 +71,7 @@ void run_serve(Job& job) {
     std::fflush(stdout);
   };
   ps::ServerOptions settings{.endpoint = endpoint, .shard = {}};
-  settings.shard = {.place = {role.index, static_cast<int>(role.servers.size())},
+  settings.shard = {.server = {role.index, static_cast<int>(role.servers.size())},
                     .num_trainers = role.num_trainers,
                     .mode = options.mode,
                     .job = job.config().hash,
@@ -87,7 +87,7 @@ void run_serve(Job& job) {
   const ps::Server::Ending ending = server.run(stop_fd());
   write_event(job.records(), keys::kServerEnd, server.shard().stats());
   if (ending == ps::Server::Ending::Stopped) {
-    throw InterruptedError(fmt::format("parameter server {} was told to stop", role.index));
+    throw InterruptedError(fmt::format("parameter server {} received a stop signal", role.index));
   }
   say("all trainers have left");
 }

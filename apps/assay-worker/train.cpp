@@ -10,10 +10,10 @@
 #include "base/version.h"
 #include "commands.h"
 #include "device/cpu.h"
-#include "engine/engine.h"
-#include "engine/profiler.h"
-#include "engine/record_observer.h"
-#include "engine/tensor_file.h"
+#include "engine/checkpoint/tensor_file.h"
+#include "engine/loop/engine.h"
+#include "engine/loop/profiler.h"
+#include "engine/loop/record_observer.h"
 #include "parallel/mesh_strategy.h"
 #include "parallel/parameter_server.h"
 #include "record/keys.h"
@@ -74,10 +74,10 @@ Json result_of(const Job& job, const Engine& engine, const TrainingState& s) {
           {keys::kConverged, s.evaluated_at_step ? Json(s.converged) : Json(nullptr)},
           {"converged_at_step", or_null(s.converged_at_step)},
           {keys::kFinalAccuracy, or_null(s.metric)},
-          {"final_loss", or_null(s.eval_loss)},
+          {keys::kFinalLoss, or_null(s.eval_loss)},
           {keys::kTarget, to_json(target)},
           {keys::kSteps, s.global_step},
-          {"num_samples", s.num_samples},
+          {keys::kNumSamples, s.num_samples},
           {keys::kMfu, or_null(engine.mfu(s.num_samples, s.no_eval_s))},
           {keys::kPeakMemory, or_null(peak_resident_bytes())},
           {keys::kEnergy, nullptr},
@@ -110,15 +110,15 @@ struct Sharing {
 std::filesystem::path checkpoint_folder(const Job& job) { return job.arguments().output / "checkpoints"; }
 
 void train_as(Job& job, const Sharing& sharing) {
-  const Replicas replicas{.count = sharing.strategy ? sharing.strategy->num_replicas() : 1,
-                          .own = sharing.strategy ? sharing.strategy->replica() : 0,
-                          .num_parts = job.options().accumulate_steps};
+  const Topology topology = sharing.strategy ? sharing.strategy->topology() : Topology{};
+  const Replicas replicas{
+      .count = topology.num_replicas, .index = topology.replica, .num_parts = job.options().accumulate_steps};
   const std::unique_ptr<Module> module = job.make_module();
   const int64_t parameters = num_parameters(*module);
   const std::unique_ptr<Loader> train = job.need_loader("Train", replicas);
   const std::unique_ptr<Loader> eval =
       make_loader(job.config(), "Eval", job.options().local_batch_size, static_cast<uint64_t>(job.options().seed),
-                  sharing.shares_evaluation ? Replicas{.count = replicas.count, .own = replicas.own} : Replicas{});
+                  sharing.shares_evaluation ? Replicas{.count = replicas.count, .index = replicas.index} : Replicas{});
   RecordObserver recorder(job.records(), job.config().target, module->sample_unit());
   RunConsole console;
   std::vector<EngineObserver*> observers = {&recorder, &console};
@@ -156,7 +156,7 @@ void train_as(Job& job, const Sharing& sharing) {
   sharing.after_last_step();
 
   const NamedTensors weights = engine.whole_weights();
-  if (!sharing.strategy || sharing.strategy->is_writer()) write_outcome(job, engine, *train, weights);
+  if (topology.is_writer) write_outcome(job, engine, *train, weights);
 }
 
 void train_in_mesh(Job& job) {
@@ -165,7 +165,7 @@ void train_in_mesh(Job& job) {
     parallel.broken = broken;
     write_event(job.records(), "BROKEN_ON_PURPOSE", {{"strategy", parallel.broken}});
   }
-  World* world = job.join_world(parallel);
+  comm::World* world = job.join_world(parallel);
   if (world) fmt::print("[processes] {}\n", world->describe());
   std::unique_ptr<MeshStrategy> strategy;
   if (world) {
@@ -183,11 +183,11 @@ void train_in_mesh(Job& job) {
 
 void train_with_servers(Job& job) {
   const std::unique_ptr<ParameterServerStrategy> strategy = connect_to_servers(job);
-  fmt::print("[processes] {}\n", strategy->describe());
+  fmt::print("[processes] {}\n", strategy->topology().description);
   try {
     train_as(job, {.strategy = strategy.get(),
                    .shares_evaluation = strategy->shares_evaluation(),
-                   .processes = strategy->describe(),
+                   .processes = strategy->topology().description,
                    .after_last_step = [&] { strategy->finish(); }});
     strategy->leave();
   } catch (const std::exception& error) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "campaign_site.h"
-#include "launch/local.h"
+#include "execute/run_services.h"
+#include "launch/launchers.h"
+#include "layout/run_layout.h"
 #include "output_width.h"
 #include "report/build_view.h"
-#include "report/result_json.h"
-#include "report/terminal.h"
+#include "report/format.h"
 #include "report/write_reports.h"
 #include "results/store.h"
 
@@ -30,6 +30,12 @@ void store_or_warn(Context& context, const std::filesystem::path& run_folder) {
   }
 }
 
+// Hosts that share no files get the data of cases before their first step.
+void stage_data(Context& context, const Plan& plan) {
+  if (!plan.site || plan.site->staged.empty()) return;
+  launcher_named(plan.site->launcher).stage(*plan.site, [&](const std::string& text) { context.console.info(text); });
+}
+
 }  // namespace
 
 void show_plan(Context& context, const Plan& plan) {
@@ -43,14 +49,9 @@ void announce_run(Context& context, const RunFolder& folder) {
 
 void run_in_folder(Context& context, RunFolder& folder, const ExecuteOptions& options) {
   try {
-    if (folder.plan().campaign.is_null()) {
-      LocalLauncher launcher;
-      execute(folder, launcher, context.console, options);
-    } else {
-      stage_data(context, folder.plan());
-      const CampaignServices services = campaign_services(folder.plan(), options);
-      execute(folder, *services.launcher, context.console, services.options);
-    }
+    stage_data(context, folder.plan());
+    const RunServices services = run_services(folder.plan(), options);
+    execute(folder, *services.launcher, context.console, services.options);
   } catch (const InterruptedError&) {
     context.console.info(
         fmt::format("interrupted; continue with: assay resume {}", shell_quote(shown_path(folder.path()))));
@@ -65,15 +66,15 @@ RunFolder run_plan(Context& context, const Plan& plan) {
   return folder;
 }
 
-int report_run(Context& context, const std::filesystem::path& run_folder) {
+int report_run(Context& context, const std::filesystem::path& run_folder, const std::string& format) {
+  const std::string name = !format.empty() ? format : context.json ? "json" : "terminal";
+  const ReportFormat& printed = report_format(name);  // before anything is written
   const RunView view = build_view(run_folder);
   write_reports(view, run_folder);
   store_or_warn(context, run_folder);
-  if (context.json) {
-    context.console.print(to_pretty(render_result_json(view)) + "\n");
-  } else {
-    context.console.print(render_terminal(view, colours_on(stdout), output_width()));
-    context.console.print(fmt::format("report: {}\n", shown_path(run_folder / "report.html")));
+  context.console.print(printed.render(view, {.colours = colours_on(stdout), .width = output_width()}));
+  if (name == "terminal") {
+    context.console.print(fmt::format("report: {}\n", shown_path(run_folder / layout::kHtml)));
   }
   // A machine that failed is another answer than a case that did.
   const RunState state = read_run_state(run_folder);

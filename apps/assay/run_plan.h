@@ -15,8 +15,9 @@ void announce_run(Context& context, const RunFolder& folder);
 RunFolder run_plan(Context& context, const Plan& plan);
 // Continues or finishes a run.
 void run_in_folder(Context& context, RunFolder& folder, const ExecuteOptions& options = {});
-// Writes result.json, junit.xml, report.md, report.html, stores the results in results.sqlite and prints the tables
-// (with --json: result.json). Returns the exit code that the outcome means.
-int report_run(Context& context, const std::filesystem::path& run_folder);
+// Writes result.json, junit.xml, report.md, report.html, stores the results in results.sqlite and prints the report in
+// a format of report/format.h; empty: tables for people, or result.json with --json. Returns the exit code that the
+// outcome means.
+int report_run(Context& context, const std::filesystem::path& run_folder, const std::string& format = "");
 
 }  // namespace assay

@@ -25,6 +25,27 @@ class Help(CliTest):
             text = self.assay(command, "--help").stdout
             self.assertIn("Usage: assay " + command, text)
 
+    def commands_below(self, *words):
+        """Every command that people see, with those below it: ("data", "prepare"), ..."""
+        text = self.assay(*words, "--help").stdout
+        listed = re.search(r"^Subcommands:\n((?:  .*\n)+)", text, flags=re.M)
+        for name in re.findall(r"^  (\w+)", listed.group(1), flags=re.M) if listed else []:
+            yield (*words, name)
+            yield from self.commands_below(*words, name)
+
+    def test_every_help_has_its_own_examples_and_the_options_of_every_command(self):
+        commands = list(self.commands_below())
+        self.assertGreater(len(commands), 25, commands)
+        for words in commands:
+            text = self.assay(*words, "--help").stdout
+            examples = text[text.index("\nExamples:\n") + 11:].split("\n\n")[0].splitlines()
+            self.assertTrue(examples, words)
+            for line in examples:
+                self.assertIn("assay", line)
+                self.assertIn(words[0], line, f"an example of another command in the help of {words}")
+            for option in ("--json", "--runs", "--home", "-q,--quiet", "-v,--verbose"):
+                self.assertEqual(text.count(f"\n  {option} "), 1, (words, option))
+
     def test_version(self):
         self.assertRegex(self.assay("--version").stdout, r"^assay \d+\.\d+\.\d+ \(")
 
@@ -93,6 +114,36 @@ class Mistakes(CliTest):
         done = self.assay("resume", "r", expect=2)
         self.assertEqual((run / "plan.json").read_text(), "{ not json")
         self.assay("report", "/tmp", expect=2)
+
+
+class RunAFile(CliTest):
+    def test_a_case_has_the_plan_of_train(self):
+        case = SOURCE / "cases/simplenet"
+        trained = json.loads(self.assay("train", "simplenet", "--dry-run", "--json").stdout)
+        for path in (case, case / "case.yaml"):
+            self.assertEqual(json.loads(self.assay("run", path, "--dry-run", "--json").stdout), trained)
+        full = json.loads(self.assay("run", case / "full.yaml", "--dry-run", "--json").stdout)
+        self.assertEqual(full["case"], json.loads(self.assay("train", "simplenet-full", "--dry-run", "--json").stdout)["case"])
+
+    def test_a_case_is_trained(self):
+        home = self.folder / "home"
+        (home / "cases/small").mkdir(parents=True)
+        text = (SOURCE / "cases/simplenet/case.yaml").read_text().replace("model: simplenet", "model: small")
+        text = text.replace("run_mode: epoch", "run_mode: step\n    max_steps: 3")
+        (home / "cases/small/case.yaml").write_text(text)
+        self.assertIn("preflight passed", self.assay("run", home / "cases/small", "--check").stderr)
+        self.assertEqual(self.runs(), [])
+        self.assay("run", home / "cases/small/case.yaml")
+        run, = self.runs()
+        self.assertTrue((run / "steps/1-train/output/model.safetensors").exists())
+
+    def test_a_file_that_nobody_recognises(self):
+        (self.folder / "notes.txt").write_text("cases: none")
+        done = self.assay("run", "notes.txt", expect=2)
+        for part in ("notes.txt: not a file that assay can run", "campaign.yaml", "case.yaml"):
+            self.assertIn(part, done.stderr)
+        self.assertIn("missing.yaml: there is no such file", self.assay("run", "missing.yaml", expect=2).stderr)
+        self.assertEqual(self.runs(), [])
 
 
 class Everyday(CliTest):

@@ -115,7 +115,7 @@ class SshTest(CampaignTest):
         process.wait()
         data.rmdir()
         said = self.assay("resume", "last", expect=4).stderr  # of both hosts, and of no lock
-        self.assertIn("nothing was started, 2 problems are in the way", said)
+        self.assertIn("nothing was started, preflight found 2 problems", said)
         for node in "node1", "node2":
             self.assertIn(f"{node}: data {data}: does not exist", said)
         data.mkdir()

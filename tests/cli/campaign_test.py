@@ -34,6 +34,19 @@ class RunTest(CampaignTest):
         self.assertEqual(json.loads(self.assay("ps", "--all", "--json").stdout)[0]["state"], "Pass")
         self.assert_nothing_runs()
 
+    def test_wrong_patterns_are_found_before_anything_starts(self):
+        self.write({"quick:pytorch:chip:1:1:1": None})
+        path = self.home / "cases/quick/case.yaml"
+        good = path.read_text()
+        for wrong, place in [(good.replace("^accuracy ([^ ]+)", "^accuracy ([^ ]+"), "case.yaml:15:8: config.patterns.1.match"),
+                             (good[:good.index("  patterns:")] + "  patterns: 5\n", "case.yaml:13:3: config.patterns:"),
+                             (good.replace("names: [final_accuracy]", "nmaes: [final_accuracy]"), "config.patterns.1.nmaes")]:
+            path.write_text(wrong)
+            for more in [], ["--check"], ["--dry-run"]:
+                with self.subTest(place=place, more=more):
+                    self.assertIn(place, self.assay("run", "campaign.yaml", *more, expect=2).stderr)
+            self.assertEqual(self.runs(), [])
+
     def test_a_dry_run_starts_nothing(self):
         self.write({"quick:pytorch:chip:1:1:1": None})
         self.assertIn("quick-pytorch-chip-1x1", self.assay("run", "campaign.yaml", "--dry-run").stdout)
@@ -149,7 +162,7 @@ class RunTest(CampaignTest):
         vendor.write_text(vendor.read_text().replace("FAKE_DEVICES, devices: 8", "FAKE_DEVICES, devices: [echo, '1']"))
         self.write({"quick:pytorch:chip:1:1:1": {"data": str(self.folder / "data")}})
         done = self.assay("run", "campaign.yaml", "--check")
-        self.assertIn("nothing is in the way", done.stderr)
+        self.assertIn("preflight passed", done.stderr)
         case.write_text(whole.replace("layout: none}", f"layout: none, sha256: {{train.bin: {'f' * 64}}}}}")
                         .replace("[python3, run.py,", "[no-such-python, run.py, /no/such/file,"))
         with socket.socket() as taken:
@@ -159,7 +172,7 @@ class RunTest(CampaignTest):
             self.write({"quick:pytorch:chip:1:2:1": {"data": str(self.folder / "data")}}, master_port=port)
             for more in [], ["--check"]:
                 done = self.assay("run", "campaign.yaml", *more, expect=4)
-                for words in ("5 problems are in the way", "train.bin is not the file it should be", f"port {port} is in use",
+                for words in ("preflight found 5 problems", "train.bin is not the file it should be", f"port {port} is in use",
                               "1 chip devices, and 2 are needed", "no-such-python is no program in its PATH",
                               "/no/such/file does not exist"):
                     self.assertIn(words, done.stderr)
@@ -303,7 +316,7 @@ class ResumeTest(CampaignTest):
         before = (run / "journal.jsonl").read_bytes()
         for _ in range(2):  # and it can be resumed again
             said = self.assay("resume", "last", expect=4).stderr
-            self.assertIn("nothing was started, 1 problem is in the way", said)
+            self.assertIn("nothing was started, preflight found 1 problem", said)
             self.assertIn(f"data {open_data}: does not exist", said)
             self.assertNotIn(str(done), said)
             self.assertEqual((run / "journal.jsonl").read_bytes(), before)

@@ -1,37 +1,22 @@
 """The case deepfm through assay-worker, on ratings of which half can be known: a training that learns, goes on bit for bit after
 a kill, and is exported."""
 import os
-import random
 import shutil
 import tempfile
 import time
 import unittest
 
+from parallel_data import FILMS, USERS, write_ratings
 from worker_support import WorkerTest, case
 import tensor_file
-
-USERS, FILMS = 30, 40
-
-
-def write_ratings(path, count, seed):
-    """Films with an even number are liked by users with an even number, and so on; one rating in ten is otherwise."""
-    choose = random.Random(seed)
-    with open(path, "w") as file:
-        file.write("user,item,rating\n")
-        for _ in range(count):
-            user, item = choose.randrange(USERS), choose.randrange(FILMS)
-            liked = (user + item) % 2 == 0
-            if choose.random() < 0.1:
-                liked = not liked
-            file.write(f"{user},{item},{4.5 if liked else 2.0}\n")
 
 
 class DeepFm(WorkerTest):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="assay-deepfm-")
         self.addCleanup(shutil.rmtree, self.folder)
-        write_ratings(os.path.join(self.folder, "train.csv"), 4000, 1)
-        write_ratings(os.path.join(self.folder, "test.csv"), 500, 2)
+        write_ratings(os.path.join(self.folder, "train.csv"), 4000, 1, noise=0.1)
+        write_ratings(os.path.join(self.folder, "test.csv"), 500, 2, noise=0.1)
         places = {f"Data.{part}.dataset.input_dir": self.folder for part in ("Train", "Eval", "Test")}
         self.sets = {**places, "Model.fields": [USERS, FILMS], "Global.local_batch_size": 64, "Engine.num_train_epochs": 12,
                      "Optimizer.lr.learning_rate": 0.02, "Engine.logging_freq": 5, "Engine.save_load.save_steps": 20}
@@ -41,7 +26,7 @@ class DeepFm(WorkerTest):
         os.mkdir(folder)
         return self.write_config(folder, case("deepfm", **{**self.sets, **more})), folder
 
-    def test_it_learns_resumes_and_is_exported(self):
+    def test_learns_resumes_and_exports(self):
         config, whole = self.config("whole")
         self.run_worker("train", config, whole)
         result = self.result(whole)
@@ -53,7 +38,9 @@ class DeepFm(WorkerTest):
         for line in process.stdout:
             if "batch: [30/" in line:
                 break
-        time.sleep(0.05)
+        saved = lambda: [name for name in os.listdir(os.path.join(killed, "checkpoints")) if not name.startswith(".")]
+        while process.poll() is None and not (os.path.isdir(os.path.join(killed, "checkpoints")) and saved()):
+            time.sleep(0.01)  # a checkpoint is written in the background
         process.kill()
         process.communicate()
         self.run_worker("train", config, killed)
@@ -74,13 +61,13 @@ class DeepFm(WorkerTest):
         self.assertLess((ours["logits"] - theirs["logits"]).abs().max().item(), 1e-4)
         self.assertEqual(ours["logits"].shape, (500,))
 
-    def test_ids_that_the_model_has_no_place_for(self):
+    def test_rejects_ids_beyond_the_model(self):
         config, folder = self.config("small", **{"Model.fields": [USERS, FILMS - 1]})
         _, err = self.run_worker("train", config, folder, code=10)
         self.assertIn("train.csv:", err)
         self.assertIn(f"item {FILMS - 1}, but there are {FILMS - 1}", err)
 
-    def test_labels_of_one_kind_give_no_area(self):
+    def test_gives_no_area_for_labels_of_one_kind(self):
         config, folder = self.config("liked", **{"Data.Eval.dataset.liked_from": 0, "Engine.max_steps": 3})
         self.run_worker("train", config, folder)
         self.assertEqual(self.result(folder)["final_accuracy"], "NaN")

@@ -1,4 +1,4 @@
-"""The detector of texts from training to its export, on a few pictures of bright bars: outputs are maps, not classes."""
+"""The detector of texts from training to its export, on a few images of bright bars: outputs are maps, not classes."""
 import json
 import os
 import pathlib
@@ -18,18 +18,18 @@ SHORT = {"Engine.num_train_epochs": 60, "Engine.eval_freq": None, "Engine.loggin
          "Data.Eval.loader.batch_size": 4, "Data.Test.dataset.limit": 6, "Data.Test.loader.batch_size": 4}
 
 
-def write_pictures(folder, split, count):
-    """Grey pictures with one bright bar each, and labels in PP-OCR's format."""
+def write_images(folder, split, count):
+    """Grey images with one bright bar each, and labels in PP-OCR's format."""
     random.seed(split)
     lines = []
     for number in range(count):
-        picture = Image.new("RGB", (SIZE, SIZE), (60, 60, 60))
+        image = Image.new("RGB", (SIZE, SIZE), (60, 60, 60))
         width, height = random.randint(36, 60), random.randint(18, 26)
         left, top = random.randint(4, SIZE - width - 4), random.randint(4, SIZE - height - 4)
         right, bottom = left + width, top + height
-        picture.paste((220, 220, 220), (left, top, right, bottom))
+        image.paste((220, 220, 220), (left, top, right, bottom))
         name = f"{split}-{number}.png"
-        picture.save(folder / name)
+        image.save(folder / name)
         points = [[left, top], [right, top], [right, bottom], [left, bottom]]
         lines.append(name + "\t" + json.dumps([{"transcription": "bar", "points": points}]))
     (folder / f"{split}.txt").write_text("\n".join(lines) + "\n")
@@ -39,20 +39,20 @@ class Detector(WorkerTest):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-detector-"))
         self.addCleanup(shutil.rmtree, self.folder)
-        write_pictures(self.folder, "train", 64)
-        write_pictures(self.folder, "test", 10)
+        write_images(self.folder, "train", 64)
+        write_images(self.folder, "test", 10)
         sets = dict(SHORT)
         for part in ("Train", "Eval", "Test"):
             sets[f"Data.{part}.dataset.height"] = sets[f"Data.{part}.dataset.width"] = SIZE
             sets[f"Data.{part}.dataset.input_dir"] = str(self.folder)
         config = case("ocr_det", **sets)
-        config["division"] = "open"  # these are not the pictures of the case
+        config["division"] = "open"  # these are not the images of the case
         self.config = self.write_config(str(self.folder), config)
 
     def path(self, name):
         return str(self.folder / name)
 
-    def test_an_export_finds_what_the_network_finds(self):
+    def test_finds_by_the_export_what_the_network_finds(self):
         self.run_worker("train", self.config, self.path("train"))
         trained = self.result(self.path("train"))
         self.assertEqual(trained["unit"], "images/s")
@@ -71,7 +71,7 @@ class Detector(WorkerTest):
         self.assertEqual(tuple(found.shape), (6, 1, SIZE, SIZE))
         self.assertLess((found - exported).abs().max().item(), 1e-4)
 
-    def test_a_resumed_training_is_the_same(self):
+    def test_resumes_to_the_same_training(self):
         whole, halves = self.path("whole"), self.path("halves")
         with open(self.config) as file:
             config = json.load(file)

@@ -1,5 +1,5 @@
 """The published sizes really make a step here, and are evaluated: architecture and sequences as published, small batches and
-little data. What needs more memory or minutes (gpt-345m and above, llama-1b) is not here."""
+little data. The largest ones are long; what needs more memory or minutes (gpt-345m and above, llama-1b) is not here."""
 import json
 import math
 import unittest
@@ -7,16 +7,16 @@ import unittest
 from PIL import Image
 
 import parallel_data
-from detector_test import write_pictures
-from support import CliTest, json_lines
+from detector_test import write_images
+from support import CliTest, json_lines, long_test
 
 
 def make_outlines(_, folder):
     for split in "train", "test":
-        write_pictures(folder, split, 4)
+        write_images(folder, split, 4)
 
 
-def make_pictures(_, folder):
+def make_images(_, folder):
     for split in "train", "test":
         for label in "dark", "light":
             (folder / split / label).mkdir(parents=True)
@@ -25,22 +25,33 @@ def make_pictures(_, folder):
                 Image.new("RGB", (240, 230), (grey, 90, grey)).save(folder / split / label / f"{number}.jpg")
 
 
-# Case -> how its data are made, samples a batch
+# Case -> how its data are made, samples per batch
 FULL = {
     "gpt-full": (parallel_data.make_tokens, 1),
     "glm-full": (parallel_data.make_tokens, 1),
     "bert-full": (parallel_data.make_texts, 2),
     "deepfm-full": (parallel_data.make_ratings, 64),
     "ocr_det-full": (make_outlines, 2),
-    "resnet-18": (make_pictures, 2),
-    "resnet-50": (make_pictures, 2),
+    "resnet-18": (make_images, 2),
+    "resnet-50": (make_images, 2),
 }
 
 
+SHORT = ["deepfm-full", "ocr_det-full", "resnet-18"]
+
+
 class Full(CliTest):
-    def test_one_step(self):
+    def test_makes_a_step_of_the_smaller_sizes(self):
+        self.check_step(SHORT)
+
+    @long_test
+    def test_makes_a_step_of_every_size(self):
+        self.check_step(FULL)
+
+    def check_step(self, names):
         parameters = {c["case"]: c["parameters"] for c in json.loads(self.assay("cases", "--json").stdout)}
-        for name, (make, batch) in FULL.items():
+        for name in names:
+            make, batch = FULL[name]
             with self.subTest(name):
                 data = self.folder / f"data-{name}"
                 data.mkdir()

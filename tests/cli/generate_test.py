@@ -44,7 +44,7 @@ class Generate(CliTest):
     def generate(self, *arguments, **options):
         return self.assay("generate", "last", *arguments, **options)
 
-    def test_it_counts_on(self):
+    def test_continues_counting(self):
         self.train()
         greedy = ("--decode_strategy", "greedy_search", "--max_dec_len", 8)
         done = self.generate("three four", *greedy)
@@ -90,7 +90,7 @@ class Generate(CliTest):
             self.assertIn(message, done.stderr, arguments)
             self.assertEqual(done.stdout, "", arguments)
 
-    def test_llama_counts_too(self):
+    def test_continues_counting_with_llama(self):
         self.train("llama")
         done = self.generate("three four", "--decode_strategy", "greedy_search", "--max_dec_len", 8)
         self.assertTrue(done.stdout.startswith("three four five six"), done.stdout)

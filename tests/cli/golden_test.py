@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import parallel_data
-from detector_test import write_pictures
+from detector_test import write_images
 from support import ASSAY, SOURCE
 from worker_support import WORKER, WorkerTest, case
 
@@ -25,7 +25,7 @@ UPDATE = bool(os.environ.get("ASSAY_UPDATE_GOLDEN"))
 
 def make_outlines(_, folder):
     for split in "train", "test":
-        write_pictures(folder, split, 16)
+        write_images(folder, split, 16)
 
 
 CASES = {**parallel_data.CASES, "simplenet": parallel_data.CASES["resnet"], "ocr_det": (make_outlines, [])}
@@ -61,7 +61,7 @@ class Golden(WorkerTest):
         self.assertEqual(sorted(losses), list(range(1, STEPS + 1)))
         return [float(losses[step]) for step in sorted(losses)]
 
-    def test_every_case_has_its_losses(self):
+    def test_trains_every_case_to_its_losses(self):
         golden = SOURCE / "tests/golden/cases"
         names = {path.parent.name for path in (SOURCE / "cases").glob("*/case.yaml") if "framework: libtorch" in path.read_text()}
         self.assertEqual(set(CASES), names)

@@ -10,7 +10,7 @@ import time
 import unittest
 
 import parallel_data
-from support import ASSAY, SLOWER, CliTest, json_lines, processes_with
+from support import ASSAY, DEADLINE_S, SLOWER, CliTest, json_lines, processes_with
 
 import worker_support  # makes tests/peers importable
 import tensor_file
@@ -32,9 +32,9 @@ def missing():
         if not shutil.which(tool):
             return f"hosts need the program {tool} (packages iproute2, util-linux, hostname)"
     name = f"assay-probe-{os.getpid()}"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
-    if made.returncode != 0:
-        return f"no network namespaces here: {made.stderr.strip()}"
+    created = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    if created.returncode != 0:
+        return f"no network namespaces here: {created.stderr.strip()}"
     try:
         entered = subprocess.run(["ip", "netns", "exec", name, "unshare", "--uts", "--ipc", "--mount", "true"],
                                  capture_output=True, text=True)
@@ -109,10 +109,10 @@ class OverHosts(CliTest):
             processes.append(process)
         return processes
 
-    def finish(self, processes, expect=0, timeout=120):
+    def finish(self, processes, expect=0):
         texts = []
         for process in processes:
-            out, err = process.communicate(timeout=timeout * SLOWER)
+            out, err = process.communicate(timeout=DEADLINE_S)
             texts.append(out + err)
         for process, text in zip(processes, texts):
             self.assertEqual(process.returncode, expect, "\n".join(texts))
@@ -141,7 +141,7 @@ class OverHosts(CliTest):
         return result["data"]["hashes"]["weights"]
 
     def wait_for_step(self, step):
-        deadline = time.monotonic() + 120 * SLOWER
+        deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
             runs = self.folder / "runs0"
             for records in runs.glob("[!.]*/steps/1-train/records.jsonl") if runs.exists() else []:
@@ -150,7 +150,7 @@ class OverHosts(CliTest):
             time.sleep(0.05)
         self.fail(f"step {step} was not reached")
 
-    def test_two_hosts_train_as_one_process_does(self):
+    def test_trains_on_two_hosts_as_in_one_process(self):
         self.assay(*self.words("--step", 8))
         alone = self.metric(self.runs()[0] / "steps/1-train/records.jsonl", "train.loss")
         self.finish(self.start_on_hosts("--step", 8))
@@ -170,7 +170,7 @@ class OverHosts(CliTest):
         plan = json.loads((self.run_of(1) / "plan.json").read_text())["steps"][0]
         self.assertEqual((plan["nnodes"], plan["node_rank"], plan["outputs"]), (2, 1, []))
 
-    def test_a_slow_link_shows_in_the_time_of_communication(self):
+    def test_shows_a_slow_link_in_the_communication_time(self):
         self.finish(self.start_on_hosts("--step", 6))
         fast = self.metric(self.node0_records(), "train.comm_time")
         shutil.rmtree(self.folder / "runs0")
@@ -183,14 +183,14 @@ class OverHosts(CliTest):
         self.assertGreater(min(slow.values()), 0.1)
         self.assertGreater(min(slow.values()), 2 * min(fast.values()))  # a busy machine has slow steps too, but not only such
 
-    def test_a_cut_link_ends_every_rank_and_names_one_that_was_lost(self):
+    def test_ends_every_rank_at_a_cut_link_and_names_a_lost_one(self):
         processes = self.start_on_hosts("--step", 1000000, "--set", "Distributed.max_restarts=0",
                                         "--set", "Distributed.comm.time_limit_s=5")
         self.wait_for_step(3)
         self.hosts.cut()
         begin = time.monotonic()
-        texts = self.finish(processes, expect=13, timeout=40)
-        self.assertLess(time.monotonic() - begin, 5 + 15 * SLOWER, "a limit of 5 s, and some to end")
+        texts = self.finish(processes, expect=13)
+        self.assertLess(time.monotonic() - begin, 5 + 100 * SLOWER, "a limit of 5 s, and some to end; the default limit is much longer")
         for node, text in enumerate(texts):
             self.assertRegex(text, r"rank \d: exit code 13 \(communication\)")
             journal = json_lines(self.run_of(node) / "journal.jsonl")
@@ -200,17 +200,17 @@ class OverHosts(CliTest):
             said = end["reason"].split("communication", 1)[1]
             self.assertTrue([rank for rank in others if re.search(rf"ranks? ([0-9, ]|and)*\b{rank}\b", said)], end["reason"])
 
-    def test_a_rank_that_is_killed_on_one_host_restarts_both(self):
-        self.finish(self.start_on_hosts("--step", 600, "--set", "Engine.save_load.save_steps=100"))
+    def test_restarts_both_hosts_after_a_killed_rank(self):
+        self.finish(self.start_on_hosts("--step", 240, "--set", "Engine.save_load.save_steps=40"))
         whole = self.weights_hash()
         shutil.rmtree(self.folder / "runs0")
         shutil.rmtree(self.folder / "runs1")
-        processes = self.start_on_hosts("--step", 600, "--set", "Engine.save_load.save_steps=100")
-        self.wait_for_step(150)
+        processes = self.start_on_hosts("--step", 240, "--set", "Engine.save_load.save_steps=40")
+        self.wait_for_step(90)
         mark = f"ASSAY_TREE={self.run_of(1).name}/train/3\0"
         victims = [pid for pid in processes_with(mark)]
         os.kill(victims[0], signal.SIGKILL)
-        self.finish(processes, timeout=200)
+        self.finish(processes)
         for node in 0, 1:
             journal = json_lines(self.run_of(node) / "journal.jsonl")
             self.assertTrue([line for line in journal if line["event"] == "step_restarted"], f"node {node}")

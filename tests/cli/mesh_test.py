@@ -1,4 +1,7 @@
-"""Several processes of assay-worker: checkpoints from one mesh to another, precision, evaluation, and a loss that is not finite."""
+"""Several processes of assay-worker: checkpoints from one mesh to another, precision, evaluation, and a loss that is not finite.
+A process costs 0.35 s of libtorch's start, whatever it trains: the short tests take one or two meshes for each property, and
+those with @long_test every mesh."""
+import itertools
 import json
 import os
 import pathlib
@@ -10,6 +13,7 @@ import unittest
 
 import parallel_data
 import worker_support
+from support import DEADLINE_S, long_test
 from worker_support import ASSAY, BIN, WorkerTest, mixed
 import tensor_file
 
@@ -85,20 +89,24 @@ class MeshTest(WorkerTest):
         ranks = [self.start("train", config_file, str(folder / "output"),
                             env={**environment, "RANK": str(rank), "ASSAY_RECORDS": str(folder / f"records{rank}.jsonl")})
                  for rank in range(processes)]
-        ends = [(process, *process.communicate(timeout=300)) for process in ranks]
+        ends = [(process, *process.communicate(timeout=DEADLINE_S)) for process in ranks]
         for process, out, err in ends:
             self.assertEqual(process.returncode, code, f"{name}: {out[-1000:]}\n{err}")
-        self.said = [err for _, _, err in ends]
+        self.errors = [err for _, _, err in ends]
         self.printed = [out for _, out, _ in ends]
         return folder
 
-    def assert_near(self, one, other, limit, file="output/model.safetensors"):
-        ours, theirs = ({name: tensor for name, tensor in tensor_file.load(str(folder / file)).items()
-                         if not name.startswith("random.")} for folder in (one, other))
+    def assert_near(self, folder, reference, limit, file="output/model.safetensors"):
+        ours, theirs = ({name: tensor for name, tensor in tensor_file.load(str(path / file)).items()
+                         if not name.startswith("random.")} for path in (folder, reference))
         self.assertEqual(ours.keys(), theirs.keys())
         for name, tensor in theirs.items():
             apart = (ours[name].double() - tensor.double()).abs().max().item()
             self.assertLessEqual(apart, limit * max(tensor.double().abs().max().item(), 1e-2), name)
+
+    def assert_close_losses(self, folder, reference, relative):
+        for ours, theirs in zip(self.logged(folder), reference, strict=True):
+            self.assertAlmostEqual(ours, theirs, delta=relative * theirs)
 
     def logged(self, folder):
         return self.figures(folder, "train.loss")
@@ -109,54 +117,74 @@ class MeshTest(WorkerTest):
 
 class Checkpoints(MeshTest):
     def chain(self, meshes, **sets):
-        """Two steps under each mesh, each beginning with the checkpoint of the one before."""
-        begin, steps = None, 0
+        """Two steps under each mesh, each starting from the checkpoint of the one before."""
+        checkpoint, steps = None, 0
         for i, mesh in enumerate(meshes):
             steps += 2
-            own = {**sets, "Engine.max_steps": steps, "Engine.save_load.save_steps": 2}
-            if begin:
-                own["Engine.save_load.ckpt_dir"] = str(begin)
-            folder = self.train(f"link{i}", mesh, **own)
-            begin = max((folder / "output/checkpoints").glob(f"*_step_{steps}"))  # two where an epoch ends
+            values = {**sets, "Engine.max_steps": steps, "Engine.save_load.save_steps": 2}
+            if checkpoint:
+                values["Engine.save_load.ckpt_dir"] = str(checkpoint)
+            folder = self.train(f"link{i}", mesh, **values)
+            checkpoint = max((folder / "output/checkpoints").glob(f"*_step_{steps}"))  # two where an epoch ends
         return folder, steps
 
-    def test_from_any_mesh_to_any_other(self):
-        for meshes in (["one", "dp2", "tp2", "pp2", "sharded3", "interleaved", "sharded1xtp2", "one"],
-                       ["sharded2", "pp2-time", "sharded1", "sp2", "sharded3", "dp2"]):
-            last, steps = self.chain(meshes)
-            whole = self.train("whole", "one", **{"Engine.max_steps": steps})
-            self.assert_near(last, whole, 1e-10)
+    def check_chain(self, meshes, whole_mesh="one", limit=1e-10, **sets):
+        """A chain of meshes ends with the weights of an undivided training."""
+        last, steps = self.chain(meshes, **sets)
+        self.assert_near(last, self.train("whole", whole_mesh, **sets, **{"Engine.max_steps": steps}), limit)
 
-    def test_statistics_and_tables_from_any_mesh_to_any_other(self):
+    def test_continues_from_another_mesh(self):
+        self.check_chain(["dp2", "tp2", "pp2", "sharded3", "one"])
+
+    @long_test
+    def test_continues_from_any_mesh_to_any_other(self):
+        self.check_chain(["one", "dp2", "tp2", "pp2", "sharded3", "interleaved", "sharded1xtp2", "one"])
+        self.check_chain(["sharded2", "pp2-time", "sharded1", "sp2", "sharded3", "dp2"])
+
+    def check_statistics_and_tables(self, **meshes_of):
         """resnet has buffers, and batches that must not be cut into micro-batches; deepfm has tables with sparse gradients."""
-        for case, meshes in ("resnet", ["one", "dp2", "sharded3", "tp2", "sharded1"]), ("deepfm", ["sharded2", "pp2", "tp2", "sharded3", "dp2"]):
-            with self.subTest(case):
-                sets = {"case": case, "Optimizer.lr.name": "constant"}  # a rate that does not depend on the number of steps
-                last, steps = self.chain(meshes, **sets)
-                self.assert_near(last, self.train("whole", "one", **sets, **{"Engine.max_steps": steps}), 1e-10)
+        for case, meshes in meshes_of.items():
+            with self.subTest(case):  # a rate that does not depend on the number of steps
+                self.check_chain(meshes, case=case, **{"Optimizer.lr.name": "constant"})
 
-    def test_averages_and_norms_from_any_mesh_to_any_other(self):
+    def test_continues_statistics_and_tables_from_another_mesh(self):
+        self.check_statistics_and_tables(resnet=["dp2", "sharded3"], deepfm=["pp2", "sharded2"])
+
+    @long_test
+    def test_continues_statistics_and_tables_from_any_mesh_to_any_other(self):
+        self.check_statistics_and_tables(resnet=["one", "dp2", "sharded3", "tp2", "sharded1"],
+                                         deepfm=["sharded2", "pp2", "tp2", "sharded3", "dp2"])
+
+    def test_continues_averages_and_norms_from_another_mesh(self):
+        self.check_chain(["sharded1xtp2", "one"], **LAMB_AND_EMA)
+
+    @long_test
+    def test_continues_averages_and_norms_from_any_mesh_to_any_other(self):
         for meshes in (["sharded3", "one", "sharded1xtp2", "sharded2"], ["one", "sharded1", "pp2", "sharded3xtp2"]):
-            last, steps = self.chain(meshes, **LAMB_AND_EMA)
-            whole = self.train("whole", "one", **LAMB_AND_EMA, **{"Engine.max_steps": steps})
-            self.assert_near(last, whole, 1e-10)
+            self.check_chain(meshes, **LAMB_AND_EMA)
 
-    def test_weights_of_a_lower_precision_from_any_mesh_to_any_other(self):
+    def check_low_precision_chain(self, meshes):
         """All of these meshes round alike; the norm for clipping they sum in other orders."""
-        sets = {**BFLOAT16_O2, "Optimizer.grad_clip": None}
-        last, steps = self.chain(["sharded3", "dp2", "sharded3", "sharded1"], **sets)
-        self.assert_near(last, self.train("whole", "dp2", **sets, **{"Engine.max_steps": steps}), 0)
+        self.check_chain(meshes, whole_mesh="dp2", limit=0, **BFLOAT16_O2, **{"Optimizer.grad_clip": None})
 
-    def test_the_same_mesh_continues_bit_for_bit(self):
-        """With dropout, whose random numbers differ from rank to rank."""
+    def test_continues_low_precision_weights_from_another_mesh(self):
+        self.check_low_precision_chain(["sharded3", "dp2"])
+
+    @long_test
+    def test_continues_low_precision_weights_from_any_mesh_to_any_other(self):
+        self.check_low_precision_chain(["sharded3", "dp2", "sharded3", "sharded1"])
+
+    def check_same_mesh(self, *meshes):
+        """Continues bit for bit, with dropout, whose random numbers differ from rank to rank."""
         dropout = {"Model.hidden_dropout_prob": 0.2, "Model.attention_probs_dropout_prob": 0.2, "Engine.save_load.save_steps": 3,
                    "Engine.precision": "float32", "Engine.max_steps": 6}
-        for mesh, more in (("dp2", {}), ("sp2", {}), ("pp2", {}), ("pp2-time", {}), ("sharded3", {}), ("sharded1", LAMB_AND_EMA), ("sharded2xpp2", LAMB_AND_EMA),
-                           ("sharded3", {**LAMB_AND_EMA, **BFLOAT16_O2}), ("sharded3xtp2", mixed("float16", "O2"))):
+        for mesh, more in meshes:
             with self.subTest(mesh, **more):
                 sets = {**dropout, **more}
                 whole = self.train("whole", mesh, **sets)
-                part = self.train("part", mesh, **sets)
+                part = self.folder / "part"
+                shutil.rmtree(part, ignore_errors=True)
+                shutil.copytree(whole, part)
                 last, = (part / "output/checkpoints").glob("*_step_6")
                 shutil.rmtree(last)
                 (part / "output/model.safetensors").unlink()
@@ -164,7 +192,16 @@ class Checkpoints(MeshTest):
                 self.assertIn("RESUMED", (part / "records0.jsonl").read_text())
                 self.assert_near(part, whole, 0)
 
-    def test_a_division_by_measured_time_is_that_of_the_checkpoint(self):
+    def test_continues_the_same_mesh_bit_for_bit(self):
+        self.check_same_mesh(("sp2", {}), ("pp2-time", {}), ("sharded3", {**LAMB_AND_EMA, **BFLOAT16_O2}))
+
+    @long_test
+    def test_continues_every_mesh_bit_for_bit(self):
+        self.check_same_mesh(("dp2", {}), ("sp2", {}), ("pp2", {}), ("pp2-time", {}), ("sharded3", {}), ("sharded1", LAMB_AND_EMA),
+                             ("sharded2xpp2", LAMB_AND_EMA), ("sharded3", {**LAMB_AND_EMA, **BFLOAT16_O2}),
+                             ("sharded3xtp2", mixed("float16", "O2")))
+
+    def test_keeps_the_division_by_measured_time_of_the_checkpoint(self):
         """Time is another at every start; a run that continues keeps its stages, and with them its random numbers."""
         sets = {"Engine.save_load.save_steps": 2, "Engine.max_steps": 4}
         folder = self.train("timed", "pp2-time", **sets)
@@ -179,27 +216,27 @@ class Checkpoints(MeshTest):
         self.train("timed", "pp2-time", resume=True, **sets)
         self.assertIn("RESUMED", (folder / "records0.jsonl").read_text())
         self.assertEqual(json.loads(newer.read_text())["placement"]["(pipeline)"]["edges"], other)
-        # That of another mesh is none of this one.
+        # A division of another mesh does not apply to this one.
         sets["Engine.save_load.ckpt_dir"] = str(older.parent)
         meta["placement"]["(pipeline)"]["mesh"][4] = 2
         older.write_text(json.dumps(meta))
         folder = self.train("another", "pp2-time", **sets)
         self.assertIn("RESUMED", (folder / "records0.jsonl").read_text())
 
-    def test_pretrained_weights(self):
+    def test_starts_from_pretrained_weights(self):
         given = str(self.train("given", "one", **{"Engine.max_steps": 2}) / "output/model.safetensors")
         sets = {"Engine.max_steps": 2, "Engine.save_load.pretrained": given, "Global.seed": 5}
         self.assert_near(self.train("parts", "sharded1xtp2", **sets), self.train("whole", "one", **sets), 1e-10)
 
 
 class Optimizers(MeshTest):
-    def test_averages_and_lamb_are_those_of_one_process(self):
-        """Evaluations, in the middle too, final weights, and everything in the last checkpoint."""
+    def check_averages_and_lamb(self, *meshes):
+        """Evaluations, in the middle too, final weights, and everything in the last checkpoint are those of one process."""
         sets = {**LAMB_AND_EMA, "Engine.max_steps": 6, "Engine.save_load.save_steps": 6, "Engine.run_mode": "step",
                 "Engine.eval_freq": 2, "Engine.eval_iters": None}
         whole = self.train("whole", "one", **sets)
         self.assertEqual(len(self.figures(whole, "val.loss")), 3)
-        for mesh in "dp2", "tp2", "pp2", "sharded1", "sharded2", "sharded3", "dp2xsharded3", "sharded3xtp2", "sharded2xpp2":
+        for mesh in meshes:
             with self.subTest(mesh):
                 part = self.train("part", mesh, **sets)
                 for ours, theirs in zip(self.figures(part, "val.loss"), self.figures(whole, "val.loss"), strict=True):
@@ -209,74 +246,126 @@ class Optimizers(MeshTest):
                 self.assert_near(part, whole, 1e-10, saved / "model.safetensors")
                 self.assert_near(part, whole, 1e-8, saved / "optimizer.safetensors")
 
+    def test_averages_and_lamb_equal_one_process(self):
+        self.check_averages_and_lamb("dp2", "pp2", "sharded3xtp2")
+
+    @long_test
+    def test_averages_and_lamb_equal_one_process_under_every_mesh(self):
+        self.check_averages_and_lamb("dp2", "tp2", "pp2", "sharded1", "sharded2", "sharded3", "dp2xsharded3", "sharded3xtp2",
+                                     "sharded2xpp2")
+
 
 class MicroBatches(MeshTest):
-    def test_gradients_are_added_up_over_micro_batches(self):
+    def check_micro_batches(self, *meshes):
         whole = self.train("whole", "one", **{"Engine.max_steps": 4})
-        for mesh in "one", "dp2", "sharded1", "sharded2", "sharded3":
+        for mesh in meshes:
             with self.subTest(mesh):
                 self.assert_near(self.train("part", mesh, **{"Engine.max_steps": 4, "Global.micro_batch_size": 2}), whole, 1e-10)
 
+    def test_adds_up_gradients_over_micro_batches(self):
+        self.check_micro_batches("one", "sharded2")
+
+    @long_test
+    def test_adds_up_gradients_over_micro_batches_under_every_mesh(self):
+        self.check_micro_batches("one", "dp2", "sharded1", "sharded2", "sharded3")
+
 
 class Precision(MeshTest):
-    def test_statistics_of_batches_are_shared_in_lower_precisions(self):
+    FLOAT32 = {"Engine.precision": "float32"}
+    BFLOAT16_O1 = mixed("bfloat16", "O1")
+
+    def check_shared_statistics(self, precisions, meshes):
         """Replicas normalise by the whole batch and have the same statistics, bit for bit."""
-        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"):
+        for dtype, level in precisions:
             sets = {"case": "resnet", **mixed(dtype, level), "Engine.max_steps": 4, "Distributed.check_replicas": True}
             whole = self.logged(self.train("whole", "one", **sets))
-            for mesh in "dp2", "sharded2", "sharded3":
+            for mesh in meshes:
                 with self.subTest(f"{dtype} {level} {mesh}"):
                     part = self.train("part", mesh, **sets)
                     self.assertNotIn("REPLICA_DIFFERS", (part / "records0.jsonl").read_text())
-                    for ours, theirs in zip(self.logged(part), whole, strict=True):
-                        self.assertAlmostEqual(ours, theirs, delta=2e-2 * theirs)
+                    self.assert_close_losses(part, whole, 2e-2)
 
-    def test_weights_of_a_lower_precision_do_not_depend_on_who_has_them(self):
+    def test_shares_statistics_of_batches_in_lower_precisions(self):
+        self.check_shared_statistics([("bfloat16", "O1")], ["dp2", "sharded3"])
+
+    @long_test
+    def test_shares_statistics_of_batches_in_every_precision(self):
+        self.check_shared_statistics([("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1")], ["dp2", "sharded2", "sharded3"])
+
+    def check_low_precision_weights(self, *meshes):
         """Replicas sum the same gradients in the same order, whatever they keep: every bit is the same."""
         sets = {**BFLOAT16_O2, "Optimizer.grad_clip": None, "Engine.max_steps": 5}
         whole = self.train("whole", "dp2", **sets)
-        for mesh in "sharded1", "sharded2", "sharded3":
+        for mesh in meshes:
             with self.subTest(mesh):
                 self.assert_near(self.train("part", mesh, **sets), whole, 0)
 
+    def test_low_precision_weights_equal_those_of_replicas(self):
+        self.check_low_precision_weights("sharded3")
+
+    @long_test
+    def test_low_precision_weights_equal_those_of_replicas_in_every_stage(self):
+        self.check_low_precision_weights("sharded1", "sharded2", "sharded3")
+
+    def check_recompute(self, *meshes_and_precisions):
+        """Changes nothing, dropout included."""
+        for mesh, precision in meshes_and_precisions:
+            with self.subTest(mesh, **precision):
+                sets = {**precision, "Model.hidden_dropout_prob": 0.2, "Engine.max_steps": 3}
+                kept = self.train("kept", mesh, **sets)
+                self.assert_near(self.train("again", mesh, **sets, **{"Model.use_recompute": True}), kept, 0)
+
     def test_recompute_changes_nothing(self):
-        """In no precision under no strategy, dropout included."""
-        for mesh in "one", "dp2", "sp2", "interleaved", "sharded2", "sharded3":
-            for precision in {"Engine.precision": "float32"}, mixed("bfloat16", "O1"), BFLOAT16_O2:
-                with self.subTest(mesh, **precision):
-                    sets = {**precision, "Model.hidden_dropout_prob": 0.2, "Engine.max_steps": 3}
-                    kept = self.train("kept", mesh, **sets)
-                    self.assert_near(self.train("again", mesh, **sets, **{"Model.use_recompute": True}), kept, 0)
+        self.check_recompute(("sp2", self.FLOAT32), ("interleaved", self.BFLOAT16_O1), ("sharded3", BFLOAT16_O2))
+
+    @long_test
+    def test_recompute_changes_nothing_in_any_precision_under_any_mesh(self):
+        self.check_recompute(*itertools.product(["one", "dp2", "sp2", "interleaved", "sharded2", "sharded3"],
+                                                [self.FLOAT32, self.BFLOAT16_O1, BFLOAT16_O2]))
+
+    def check_recompute_counts_once(self, *cases_meshes_and_precisions):
+        """Batch normalisation has statistics, which a second pass leaves alone; deepfm has dropout."""
+        for case, mesh, precision in cases_meshes_and_precisions:
+            with self.subTest(f"{case} {mesh}", **precision):
+                sets = {"case": case, **precision, "Engine.max_steps": 3}
+                if case == "deepfm":
+                    sets["Model.dropout"] = 0.3
+                kept = self.train("kept", mesh, **sets)
+                again = self.train("again", mesh, **sets, **{"Model.use_recompute": True})
+                # resnet's are the same bits. deepfm's embeddings have three uses, whose gradients autograd adds in
+                # the order in which their nodes were made, and a recomputed layer is made at another time.
+                self.assert_near(again, kept, 0 if case == "resnet" else 1e-6)
 
     def test_recompute_counts_a_batch_once(self):
-        """Batch normalisation has statistics, which a second pass leaves alone; deepfm has dropout."""
-        for case, meshes in ("resnet", ["one", "dp2", "tp2", "sharded3"]), ("deepfm", ["one", "pp2", "sharded3"]):
-            for mesh in meshes:
-                for precision in {"Engine.precision": "float32"}, mixed("bfloat16", "O1"):
-                    with self.subTest(f"{case} {mesh}", **precision):
-                        sets = {"case": case, **precision, "Engine.max_steps": 3}
-                        if case == "deepfm":
-                            sets["Model.dropout"] = 0.3
-                        kept = self.train("kept", mesh, **sets)
-                        again = self.train("again", mesh, **sets, **{"Model.use_recompute": True})
-                        # resnet's are the same bits. deepfm's embeddings have three uses, whose gradients autograd adds in
-                        # the order in which their nodes were made, and a recomputed layer is made at another time.
-                        self.assert_near(again, kept, 0 if case == "resnet" else 1e-6)
+        self.check_recompute_counts_once(("resnet", "dp2", self.FLOAT32), ("deepfm", "pp2", self.BFLOAT16_O1))
 
-    def test_mixed_precision_under_strategies(self):
+    @long_test
+    def test_recompute_counts_a_batch_once_under_every_mesh(self):
+        for case, meshes in ("resnet", ["one", "dp2", "tp2", "sharded3"]), ("deepfm", ["one", "pp2", "sharded3"]):
+            self.check_recompute_counts_once(*itertools.product([case], meshes, [self.FLOAT32, self.BFLOAT16_O1]))
+
+    def check_mixed_precision(self, precisions, meshes):
         """Each strategy has the losses that one process has in that precision, as far as it goes."""
-        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"), ("float16", "O2"):
+        for dtype, level in precisions:
             sets = {**mixed(dtype, level), "Engine.max_steps": 5}
             whole = self.logged(self.train("whole", "one", **sets))
-            for mesh in "dp2", "tp2", "sp2", "pp2", "interleaved", "sharded1", "sharded2", "sharded3", "sharded3xtp2":
+            for mesh in meshes:
                 with self.subTest(f"{dtype} {level} {mesh}"):
-                    for ours, theirs in zip(self.logged(self.train("part", mesh, **sets)), whole, strict=True):
-                        self.assertAlmostEqual(ours, theirs, delta=1e-2 * theirs)
+                    self.assert_close_losses(self.train("part", mesh, **sets), whole, 1e-2)
 
-    def test_all_processes_skip_a_step_or_none_does(self):
+    def test_mixed_precision_equals_one_process(self):
+        self.check_mixed_precision([("bfloat16", "O1")], ["tp2", "pp2"])
+        self.check_mixed_precision([("float16", "O2")], ["sharded3"])
+
+    @long_test
+    def test_mixed_precision_equals_one_process_under_every_mesh(self):
+        self.check_mixed_precision(itertools.product(["bfloat16", "float16"], ["O1", "O2"]),
+                                   ["dp2", "tp2", "sp2", "pp2", "interleaved", "sharded1", "sharded2", "sharded3", "sharded3xtp2"])
+
+    def check_skipped_steps(self, *meshes):
         """A scale that is far too large: gradients overflow in some parts of the network, not in all."""
         sets = {**mixed("float16", "O2"), "Engine.mix_precision.scale_loss": 2.0 ** 22, "Engine.max_steps": 10}
-        for mesh in "dp2", "tp2", "pp2", "sharded1", "sharded3", "sharded3xtp2":
+        for mesh in meshes:
             with self.subTest(mesh):
                 folder = self.train("skips", mesh, **sets)
                 skipped = [[r["data"] for r in self.records(str(folder), f"records{rank}.jsonl") if r.get("name") == "STEP_SKIPPED"]
@@ -285,34 +374,47 @@ class Precision(MeshTest):
                 for others in skipped:
                     self.assertEqual(others, skipped[0])
 
-    def test_tables_with_sparse_gradients(self):
-        """They stay float32 at level O2: sparse gradients are no matter of lower precisions."""
-        for dtype in "bfloat16", "float16":
+    def test_skips_a_step_in_all_processes_or_in_none(self):
+        self.check_skipped_steps("dp2", "sharded3xtp2")
+
+    @long_test
+    def test_skips_a_step_in_all_processes_or_in_none_under_every_mesh(self):
+        self.check_skipped_steps("dp2", "tp2", "pp2", "sharded1", "sharded3", "sharded3xtp2")
+
+    def check_sparse_tables(self, dtypes, meshes):
+        """They stay float32 at level O2: lower precisions do not concern sparse gradients."""
+        for dtype in dtypes:
             sets = {"case": "deepfm", **mixed(dtype, "O2"), "Engine.max_steps": 3, "Global.micro_batch_size": 2}
             whole = self.logged(self.train("whole", "one", **sets))
-            for mesh in "dp2", "tp2", "pp2", "sharded2", "sharded3":
+            for mesh in meshes:
                 with self.subTest(f"{dtype} {mesh}"):
-                    for ours, theirs in zip(self.logged(self.train("part", mesh, **sets)), whole, strict=True):
-                        self.assertAlmostEqual(ours, theirs, delta=1e-3 * theirs)
+                    self.assert_close_losses(self.train("part", mesh, **sets), whole, 1e-3)
+
+    def test_trains_tables_with_sparse_gradients(self):
+        self.check_sparse_tables(["bfloat16"], ["dp2", "pp2"])
+
+    @long_test
+    def test_trains_tables_with_sparse_gradients_under_every_mesh(self):
+        self.check_sparse_tables(["bfloat16", "float16"], ["dp2", "tp2", "pp2", "sharded2", "sharded3"])
 
 
 class Ends(MeshTest):
-    def test_the_transport_is_said_and_changes_nothing(self):
+    def test_names_the_transport_which_changes_nothing(self):
         """Sums are taken in the order of ranks, whatever carries them."""
         sets = {"Engine.max_steps": 3}
         shared = self.train("shared", "dp2", **sets)
-        for said in self.printed:
-            self.assertIn("[processes] 2 processes on 1 host; shared memory\n", said)
+        for output in self.printed:
+            self.assertIn("[processes] 2 processes on 1 host; shared memory\n", output)
         gloo = self.train("gloo", "dp2", **sets, **{"Distributed.comm.transport": "gloo"})
-        for said in self.printed:
-            self.assertIn("[processes] 2 processes on 1 host; gloo over lo\n", said)
+        for output in self.printed:
+            self.assertIn("[processes] 2 processes on 1 host; gloo over lo\n", output)
         self.assert_near(gloo, shared, 0)
 
-    def test_evaluations_measure_every_sample_once(self):
+    def check_evaluations(self, *meshes):
         """The area under a curve needs the scores of all samples; 400 of them do not divide by the batches."""
         sets = {"case": "deepfm", "Engine.max_steps": 3, "Data.Eval.loader.batch_size": 27}
         results = {}
-        for mesh in "one", "dp2", "tp2", "pp2", "sharded3":
+        for mesh in ("one", *meshes):
             folder = self.train(f"eval-{mesh}", mesh, **sets)
             results[mesh] = [r["data"] for r in self.records(str(folder), "records0.jsonl") if r["type"] == "result"][0]
         for mesh, result in results.items():
@@ -320,38 +422,67 @@ class Ends(MeshTest):
             self.assertAlmostEqual(result["final_loss"], results["one"]["final_loss"], delta=1e-9, msg=mesh)
             self.assertEqual(result["num_samples"], 3 * BATCH)
 
-    def test_a_loss_that_is_not_finite_stops_all_before_the_update(self):
-        for mesh in "dp2", "pp2", "sharded3":
+    def test_measures_every_sample_once(self):
+        self.check_evaluations("dp2", "pp2")
+
+    @long_test
+    def test_measures_every_sample_once_under_every_mesh(self):
+        self.check_evaluations("dp2", "tp2", "pp2", "sharded3")
+
+    def check_loss_not_finite(self, *meshes):
+        for mesh in meshes:
             self.train("nan", mesh, code=12, **{"Optimizer.lr.learning_rate": 1e30, "Optimizer.grad_clip": None,
                                                 "Engine.max_steps": 8, "Engine.precision": "float32"})
-            for said in self.said:
-                self.assertRegex(said, "the loss is (-?nan|-?inf) at step")
+            for error in self.errors:
+                self.assertRegex(error, "the loss is (-?nan|-?inf) at step")
 
-    def test_gradients_that_are_not_finite_stop_all_before_the_update(self):
+    def test_stops_all_before_the_update_when_a_loss_is_not_finite(self):
+        self.check_loss_not_finite("dp2", "pp2")
+
+    @long_test
+    def test_stops_all_before_the_update_when_a_loss_is_not_finite_with_shards(self):
+        self.check_loss_not_finite("sharded3")
+
+    def check_gradients_not_finite(self, *meshes):
         """The last process's alone, while every loss is finite and nothing is clipped."""
-        for mesh in "dp2", "tp2", "pp2", "sharded2", "sharded3":
+        for mesh in meshes:
             with self.subTest(mesh):
                 self.train("nan", mesh, code=12, env={"ASSAY_BROKEN": "nan_gradients"},
                            **{"Global.plugin": str(PLUGINS / "broken.so"), "Optimizer.grad_clip": None, "Engine.max_steps": 2})
-                for said in self.said:
-                    self.assertRegex(said, r"step 1 \(epoch 0, batch 1\): the norm of the gradients is -?nan")
+                for error in self.errors:
+                    self.assertRegex(error, r"step 1 \(epoch 0, batch 1\): the norm of the gradients is -?nan")
 
-    def test_a_vendors_optimizer_updates_parts_of_parameters(self):
+    def test_stops_all_before_the_update_when_a_gradient_is_not_finite(self):
+        self.check_gradients_not_finite("tp2", "sharded3")
+
+    @long_test
+    def test_stops_all_before_the_update_when_a_gradient_is_not_finite_under_every_mesh(self):
+        self.check_gradients_not_finite("dp2", "tp2", "pp2", "sharded2", "sharded3")
+
+    def check_vendor_optimizer(self, rule, *meshes):
+        keys = {"Global.plugin": "reference", "Optimizer.name": rule, "Engine.max_steps": 3}
+        one = self.train("one", "one", **keys)
+        for mesh in meshes:
+            with self.subTest(f"{rule} {mesh}"):
+                self.assert_near(self.train("several", mesh, **keys), one, 1e-9)
+
+    def test_updates_parts_of_parameters_by_a_vendors_optimizer(self):
+        self.check_vendor_optimizer("AdamW", "tp2")
+        self.check_vendor_optimizer("LAMB", "sharded2")
+
+    @long_test
+    def test_updates_parts_of_parameters_by_every_vendors_optimizer(self):
         for rule in "AdamW", "LAMB":
-            keys = {"Global.plugin": "reference", "Optimizer.name": rule, "Engine.max_steps": 3}
-            one = self.train("one", "one", **keys)
-            for mesh in "tp2", "pp2", "sharded2":
-                with self.subTest(f"{rule} {mesh}"):
-                    self.assert_near(self.train("several", mesh, **keys), one, 1e-9)
+            self.check_vendor_optimizer(rule, "tp2", "pp2", "sharded2")
 
-    def test_what_cannot_be_is_refused(self):
+    def test_rejects_what_does_not_fit(self):
         for mesh, sets, text in (
-                ("tp2", {"Model.num_attention_heads": 1}, "num_attention_heads = 1 does not divide"),
+                ("tp2", {"Model.num_attention_heads": 1}, "Model.num_attention_heads (1) must be divisible by Distributed.mp_degree (2)"),
                 ("sharded2xpp2", {"Distributed.sharding.sharding_stage": 3}, "sharding_stage 3 with pp_degree above 1"),
                 ("pp2", {"Distributed.virtual_pp_degree": 4, "Global.micro_batch_size": 2}, "segments to divide")):
             with self.subTest(text):
                 self.train("refused", mesh, code=2, **{"Engine.max_steps": 2, **sets})
-                self.assertIn(text, self.said[0])
+                self.assertIn(text, self.errors[0])
 
 
 if __name__ == "__main__":

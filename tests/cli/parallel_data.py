@@ -6,6 +6,7 @@ from worker_support import write_idx
 
 WORDS = "the of and to in a is that for it as was with be by on not he his but at are this have an had they from or one".split()
 VOCABULARY = 300
+USERS, FILMS = 30, 40
 
 
 def write_documents(path, count, seed):
@@ -45,15 +46,23 @@ def make_images(_, folder):
         write_idx(folder / f"{part}-labels-idx1-ubyte.gz", (count,), labels)
 
 
+def write_ratings(path, count, seed, noise=0):
+    """Users like films of their own parity; this share of the ratings is the opposite."""
+    choose = random.Random(seed)
+    with open(path, "w") as file:
+        file.write("user,item,rating\n")
+        for _ in range(count):
+            user, item = choose.randrange(USERS), choose.randrange(FILMS)
+            liked = (user + item) % 2 == 0
+            if noise and choose.random() < noise:
+                liked = not liked
+            file.write(f"{user},{item},{4.5 if liked else 2.0}\n")
+
+
 def make_ratings(_, folder):
     """For deepfm."""
     for part, seed in ("train", 1), ("test", 2):
-        choose = random.Random(seed)
-        lines = ["user,item,rating"]
-        for _ in range(400):
-            user, item = choose.randrange(30), choose.randrange(40)
-            lines.append(f"{user},{item},{4.5 if (user + item) % 2 == 0 else 2.0}")
-        (folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
+        write_ratings(folder / f"{part}.csv", 400, seed)
 
 
 # Case -> how its data are made, and what the model has to be told of them.
@@ -63,7 +72,7 @@ CASES = {
     "glm": (make_tokens, [f"Model.vocab_size={VOCABULARY + 3}"]),
     "bert": (make_texts, [f"Model.vocab_size={VOCABULARY}"]),
     "resnet": (make_images, []),
-    "deepfm": (make_ratings, ["Model.fields=[30, 40]"]),
+    "deepfm": (make_ratings, [f"Model.fields=[{USERS}, {FILMS}]"]),
 }
 
 

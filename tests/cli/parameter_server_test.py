@@ -3,7 +3,6 @@ servers and trainers that are killed."""
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import socket
@@ -13,22 +12,12 @@ import time
 import unittest
 
 import parallel_data
-from support import SLOWER, CliTest, json_lines, processes_with
+from parallel_data import FILMS, USERS, write_ratings
+from support import DEADLINE_S, CliTest, json_lines, long_test, processes_with
 from worker_support import WORKER, WorkerTest, case, mixed
 import tensor_file
 
-USERS, FILMS = 30, 40
 STEPS = 20
-
-
-def write_ratings(path, count, seed):
-    """Users like films of their own parity."""
-    choose = random.Random(seed)
-    with open(path, "w") as file:
-        file.write("user,item,rating\n")
-        for _ in range(count):
-            user, item = choose.randrange(USERS), choose.randrange(FILMS)
-            file.write(f"{user},{item},{4.5 if (user + item) % 2 == 0 else 2.0}\n")
 
 
 def free_ports(count):
@@ -73,7 +62,7 @@ class Job:
         self.start_one(f"trainer{i}", "train", TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID=str(i))
 
     def wait_for(self, what, happened):
-        deadline = time.monotonic() + 60 * SLOWER
+        deadline = time.monotonic() + DEADLINE_S
         while not happened() and self.processes["trainer0"].poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         self.test.assertTrue(happened(), what)
@@ -90,7 +79,7 @@ class Job:
         """Exit code and outputs of every process of a role, by name."""
         ended = {}
         for name in [name for name in self.processes if name.startswith(role)]:
-            code = self.processes.pop(name).wait(timeout=120 * SLOWER)
+            code = self.processes.pop(name).wait(timeout=DEADLINE_S)
             with open(self.logs[name]) as log:
                 ended[name] = (code, log.read())
         return ended
@@ -135,7 +124,7 @@ class ParameterServer(WorkerTest):
         config = self.write_config(output, case("deepfm:libtorch::1:2:1", **sets))
         env = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0]), "ASSAY_THREADS": "1"}
         for process in [self.start("train", config, output, env={**env, "RANK": str(rank)}) for rank in range(2)]:
-            out, err = process.communicate(timeout=120 * SLOWER)
+            out, err = process.communicate(timeout=DEADLINE_S)
             self.assertEqual(process.returncode, 0, f"{out[-1000:]}\n{err}")
         return output
 
@@ -156,7 +145,7 @@ class ParameterServer(WorkerTest):
             difference = (ours[name] - tensor).abs().max().item()
             self.assertLessEqual(difference, limit * max(tensor.abs().max().item(), floor), name)
 
-    def test_sync_is_one_process(self):
+    def test_sync_equals_one_process(self):
         config, alone = self.make("alone")
         self.run_worker("train", config, alone)
         for servers in 1, 2:
@@ -174,17 +163,24 @@ class ParameterServer(WorkerTest):
         self.assertGreater(rows["embedding.weight"], 0)
         self.assertEqual(ends[1]["num_updates"], STEPS)
 
-    def test_mixed_precision_is_that_of_data_parallelism(self):
+    def check_mixed_precision(self, *precisions):
         """Two processes without servers round the same products. Only the order of sums differs, and what is rounded
         another way for it."""
-        for dtype, level in ("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"), ("float16", "O2"):
+        for dtype, level in precisions:
             with self.subTest(f"{dtype} {level}"):
                 reference = self.data_parallel(f"dp {dtype} {level}", **mixed(dtype, level))
                 config, output = self.of_servers(f"sync {dtype} {level}", **mixed(dtype, level))
                 Job(self, config, output, 2, 2).succeed()
                 self.assert_same_training(output, reference, 1e-3, floor=1e-2)
 
-    def test_steps_that_overflow_are_skipped_by_all_trainers(self):
+    def test_mixed_precision_equals_data_parallelism(self):
+        self.check_mixed_precision(("bfloat16", "O2"))
+
+    @long_test
+    def test_every_mixed_precision_equals_data_parallelism(self):
+        self.check_mixed_precision(("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"), ("float16", "O2"))
+
+    def test_skips_steps_that_overflow_in_all_trainers(self):
         """A scale far too large: steps overflow until it has come down. Only one of the trainers may have overflowed."""
         sets = {**mixed("float16", "O2"), "Engine.mix_precision.scale_loss": 2.0 ** 24, "Engine.max_steps": 40}
         config, output = self.of_servers("sync", **sets)
@@ -198,7 +194,8 @@ class ParameterServer(WorkerTest):
         losses = list(self.losses_of(output).values())
         self.assertLess(losses[-1], losses[0])
 
-    def test_async_and_geo_learn_in_float16(self):
+    @long_test
+    def test_learns_in_float16_with_async_and_geo(self):
         for mode in "async", "geo":
             config, output = self.of_servers(mode, mode, **{"Distributed.ps.geo_steps": 5, **mixed("float16", "O2"),
                                                             "Engine.max_steps": 300})
@@ -206,7 +203,7 @@ class ParameterServer(WorkerTest):
             losses = list(self.losses_of(output).values())
             self.assertLess(sum(losses[-20:]), 0.5 * sum(losses[:20]), mode)
 
-    def test_a_killed_server(self):
+    def test_resumes_after_a_killed_server(self):
         config, whole = self.of_servers("whole", **{"Model.dropout": 0.3, "Engine.max_steps": 600,
                                                     "Engine.save_load.save_steps": 200})
         Job(self, config, whole, 2, 2).succeed()
@@ -233,7 +230,7 @@ class ParameterServer(WorkerTest):
         self.assertEqual(self.losses(killed), self.losses(whole))
         self.assertEqual(self.result(killed)["hashes"]["weights"], self.result(whole)["hashes"]["weights"])
 
-    def test_a_killed_trainer_is_named(self):
+    def test_names_a_killed_trainer(self):
         config, output = self.of_servers("lost", **{"Engine.max_steps": 100000})
         job = Job(self, config, output, 1, 2)
         job.wait_for_checkpoint("epoch_0_step_5")
@@ -242,7 +239,7 @@ class ParameterServer(WorkerTest):
         self.assertEqual(code, 13, text[-1000:])
         self.assertIn("trainer 1 was lost", text)
 
-    def test_a_stop_saves_and_continues(self):
+    def test_saves_at_a_stop_and_continues(self):
         # Far more steps than are made until the signal arrives.
         config, whole = self.of_servers("whole", **{"Engine.max_steps": 400})
         Job(self, config, whole, 2, 2).succeed()
@@ -257,7 +254,7 @@ class ParameterServer(WorkerTest):
         self.assertEqual(self.losses(stopped), self.losses(whole))
         self.assertEqual(self.result(stopped)["hashes"]["weights"], self.result(whole)["hashes"]["weights"])
 
-    def test_async_and_geo_learn(self):
+    def test_learns_with_async_and_geo(self):
         for mode in "async", "geo":
             config, output = self.of_servers(mode, mode, **{"Distributed.ps.geo_steps": 5, "Engine.max_steps": 300,
                                                             "Engine.precision": "float32"})
@@ -270,7 +267,7 @@ class ParameterServer(WorkerTest):
                                    "meta.json")) as file:
                 self.assertEqual(json.load(file)["placement"]["parameter_servers"], 2)
 
-    def test_what_does_not_fit_is_refused(self):
+    def test_rejects_what_does_not_fit(self):
         servers = {"PADDLE_PSERVERS_IP_PORT_LIST": f"127.0.0.1:{free_ports(1)[0]}", "PADDLE_TRAINERS_NUM": "1",
                    "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0"}
         config, output = self.make("none")
@@ -286,6 +283,7 @@ class ParameterServer(WorkerTest):
         code, text = job.end("trainer")["trainer0"]
         self.assertEqual(code, 2, text)
         self.assertIn("grad_clip", text)
+
 
 class Launched(CliTest):
     """The same, started by assay."""
@@ -309,10 +307,10 @@ class Launched(CliTest):
         return [pid for pid in processes_with(str(run)) if b"TRAINING_ROLE=PSERVER" in
                 pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
 
-    def test_a_killed_server_is_started_again_and_the_end_is_the_same(self):
+    def test_restarts_a_killed_server_and_ends_the_same(self):
         self.assay(*self.train(), ASSAY_THREADS="1")
         process = self.start(*self.train(), ASSAY_THREADS="1")
-        deadline = time.monotonic() + 60 * SLOWER
+        deadline = time.monotonic() + DEADLINE_S
         killed = False
         while not killed and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -322,7 +320,7 @@ class Launched(CliTest):
                 if len(servers) == 2:
                     os.kill(servers[1], signal.SIGKILL)
                     killed = True
-        out, err = process.communicate(timeout=200 * SLOWER)
+        out, err = process.communicate(timeout=DEADLINE_S)
         self.assertTrue(killed, err[-2000:])
         self.assertEqual(process.returncode, 0, out + err)
         first, second = self.runs()
@@ -331,7 +329,7 @@ class Launched(CliTest):
         self.assertEqual(self.weights(first), self.weights(second))
         self.assertEqual(self.server_pids(second), [])
 
-    def test_servers_need_a_mode_and_a_plan_shows_them(self):
+    def test_needs_a_mode_for_servers_and_shows_them_in_the_plan(self):
         done = self.assay(*self.train("--dry-run"))
         self.assertIn("servers  2 of them, for 2 trainers", done.stdout + done.stderr)
         done = self.assay("train", "deepfm", "--server_num", 2, *self.data, expect=2)

@@ -15,7 +15,7 @@ def check(plugin, **env):
 
 
 class PluginTest(WorkerTest):
-    def test_check_plugin(self):
+    def test_checks_plugins(self):
         good = check("reference")
         self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
         self.assertIn("ok   exact_resume\n", good.stdout)
@@ -28,7 +28,7 @@ class PluginTest(WorkerTest):
         self.assertIn("built for plugin interface 999", unusable.stderr)
         self.assertEqual(check("/nowhere/acme.so").returncode, 2)
 
-    def test_train_with_a_plugin(self):
+    def test_trains_with_a_plugin(self):
         losses = {}
         for plugin in [None, "reference"]:
             with tempfile.TemporaryDirectory() as folder:
@@ -51,8 +51,8 @@ class PluginTest(WorkerTest):
         for plain, fused in zip(losses["reference"], losses[None]):
             self.assertAlmostEqual(plain, fused, places=4)
 
-    def test_refusals_name_the_key(self):
-        for sets, says in [({"Global.device": "acme1"}, "Global.device is not known"),
+    def test_names_the_key_of_what_it_rejects(self):
+        for sets, says in [({"Global.device": "acme1"}, "Global.device is not a known device; available: cpu."),
                            ({"Global.plugin": "referense"}, "did you mean 'reference'"),
                            ({"Global.plugin": "lib/absent.so"}, "there is no such file")]:
             with tempfile.TemporaryDirectory() as folder:
@@ -60,8 +60,8 @@ class PluginTest(WorkerTest):
                 _, err = self.run_worker("train", config, folder, code=2)
                 self.assertIn(says, err)
 
-    def test_the_documents_vendor(self):
-        """vendors/acme of docs/add-a-vendor.md, with its plugin beside it."""
+    def test_trains_with_the_vendor_of_the_documents(self):
+        """vendors/acme of docs/extend/add-a-vendor.md, with its plugin beside it."""
         with tempfile.TemporaryDirectory() as home:
             for folder in ["cases"]:
                 os.symlink(os.path.join(worker_support.SOURCE, folder), os.path.join(home, folder))

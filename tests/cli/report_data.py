@@ -1,4 +1,4 @@
-"""Results (docs/formats.md, assay/result-v1) for the tests of the reports, computed from formulas, always the same."""
+"""Results (docs/reference/formats.md, assay/result-v1) for the tests of the reports, computed from formulas, always the same."""
 import math
 import random
 

@@ -104,6 +104,17 @@ class TableTest(ResultsTest):
 
 
 class HistoryTest(ResultsTest):
+    def test_a_report_is_printed_in_the_format_that_is_asked_for(self):
+        self.write(self.campaign())
+        for name, begin, file in [("markdown", "# Pass: ", "report.md"), ("junit", "<?xml", "junit.xml"),
+                                  ("html", "<!DOCTYPE html>", "report.html"), ("json", "{", "result.json")]:
+            printed = self.assay("report", BASE, "--format", name).stdout
+            self.assertTrue(printed.startswith(begin), printed[:200])
+            self.assertEqual(printed, (self.folder / "runs" / BASE / file).read_text())
+        self.assertIn("Steps", self.assay("report", BASE, "--format", "terminal").stdout)
+        self.assertEqual(self.json("report", BASE), json.loads(self.assay("report", BASE, "--format", "json").stdout))
+        self.assertIn("did you mean 'markdown'", self.assay("report", BASE, "--format", "markdwon", expect=2).stderr)
+
     def test_is_filled_by_every_report_and_asked_by_parts_of_the_key(self):
         self.write(self.campaign())
         self.write(self.campaign(NEW, 86400).rounds(FOUR, [3000, 3100, 3200], nproc=4))

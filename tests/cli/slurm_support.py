@@ -11,7 +11,9 @@ import tempfile
 import time
 
 PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "scontrol": "slurm-client"}
-PATH = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin"  # where Debian has the daemons
+# Where the daemons are: script/test has them all in one folder, Debian in the administrator's.
+PATH = os.environ.get("ASSAY_DECLARED_PROGRAMS") or os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin"
+CGROUPS = ["/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"]
 
 
 def missing():
@@ -21,6 +23,8 @@ def missing():
     for program, package in PROGRAMS.items():
         if not shutil.which(program, path=PATH):
             return f"no program {program} (package {package})"
+    if not any(map(os.path.exists, CGROUPS)):
+        return "no cgroup file system at /sys/fs/cgroup, as in many containers: slurmd does not start without one"
     return None
 
 

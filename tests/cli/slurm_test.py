@@ -235,7 +235,7 @@ class Slurm(CliTest):
         self.cluster.command("scancel", blocker)
         self.wait_until(lambda: not self.cluster.command("squeue", "--noheader").strip(), "the end of the job")
         self.assertEqual(list(self.step.glob("rank*.log")), [])
-        self.assertIn("nobody has cared for it", (self.step / "slurm.attempt1.log").read_text())
+        self.assertIn("lease expired", (self.step / "slurm.attempt1.log").read_text())
 
     def test_a_job_that_waits_is_queued_and_then_runs(self):
         blocker = self.cluster.command("sbatch", "--parsable", "--nodes=2", "--exclusive", "--output=/dev/null",

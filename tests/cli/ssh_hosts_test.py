@@ -1,6 +1,6 @@
 """A job on a host by plain ssh: what supervisor and relay say, read by another program than ours.
 
-The tests of the launcher itself are in tests/launch/ssh_transport_test.cpp."""
+The tests of the launcher itself are in tests/control/launch/ssh/ssh_transport_test.cpp."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ SKIPPED = 77  # what tests/CMakeLists.txt has ctest show as a skip
 
 
 class Relay:
-    """The controller's end of `assay relay`, after its description in docs/add-a-launcher.md."""
+    """The controller's end of `assay relay`, after its description in docs/design/launchers.md."""
 
     def __init__(self, hosts, folder, have):
         self.process = subprocess.Popen(hosts.ssh(0) + [shlex.join([ASSAY, "relay", str(folder), "--node", "0"])],

@@ -11,6 +11,9 @@ SOURCE = pathlib.Path(os.environ.get("ASSAY_SOURCE", ".")).resolve()
 ASSAY = str(BIN / "assay")
 SLOWER = 20 if os.environ.get("ASSAY_SANITIZE") else 1  # than a release build, for the few limits of time
 
+DEADLINE_S = 900 * SLOWER  # for what must happen on however busy a machine: only something that hangs reaches it
+LONG_TESTS = os.environ.get("ASSAY_LONG_TESTS") == "1"
+
 # A native case that is as small as one can be.
 TINY_CASE = """model: tiny
 target: {metric: accuracy, value: 0.9}
@@ -21,6 +24,13 @@ config:
   Data: {Train: {dataset: {name: idx_images}}}
   Optimizer: {name: SGD, lr: {name: constant, learning_rate: 0.1}}
 """
+
+
+def long_test(test):
+    """Marks a test method or class for the long set: skipped unless ASSAY_LONG_TESTS=1. tests/CMakeLists.txt adds an entry
+    long/<file> for each file that uses this mark, and long_tests.py runs only the marked ones there."""
+    test.is_long_test = True
+    return test if LONG_TESTS else unittest.skip("long: run by script/test --long")(test)
 
 
 class CliTest(unittest.TestCase):

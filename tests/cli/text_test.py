@@ -10,7 +10,7 @@ import unittest
 
 import numpy
 
-from support import ASSAY, SOURCE, CliTest
+from support import ASSAY, DEADLINE_S, SOURCE, CliTest
 
 SENTENCES = ["The cat sat on the mat.", "They sing, and we're singing along.", "Naïve 你好 😀", "It wasn't the same dog?"]
 
@@ -28,7 +28,7 @@ class TextTest(CliTest):
         self.write("train.jsonl", self.documents())
         return self.assay("data", "tokenizer", "train", "--type", kind, "--vocab", vocabulary, "-o", kind, "train.jsonl")
 
-    def test_from_texts_to_tokens_and_back(self):
+    def test_encodes_texts_to_tokens(self):
         for kind in "bpe", "wordpiece", "sentencepiece":
             with self.subTest(kind):
                 self.assertEqual(self.train(kind).stdout, f"{kind}\n")
@@ -45,7 +45,7 @@ class TextTest(CliTest):
                 last = numpy.cumsum(index["lens"]) - 1
                 self.assertEqual(len(set(ids[last].tolist())), 1, "every document ends with the end token")
 
-    def test_gpt2s_rules_hold_for_the_files_written(self):
+    def test_follows_gpt2s_rules_in_the_files_written(self):
         """The plain Python tokenizer reads the files and finds the same tokens."""
         self.train()
         texts = [d["text"] for d in self.documents(20)]
@@ -57,7 +57,7 @@ class TextTest(CliTest):
         expected = [i for line in peer.stdout.splitlines() for i in json.loads(line)]
         self.assertEqual(numpy.load(self.folder / "x_ids.npy").tolist(), expected)
 
-    def test_plain_text_files_are_one_document_each(self):
+    def test_reads_a_plain_text_file_as_one_document(self):
         self.train()
         (self.folder / "a.txt").write_bytes(b"one\ntwo\xff")
         (self.folder / "b.txt").write_text("three")
@@ -65,7 +65,7 @@ class TextTest(CliTest):
         done = self.assay("data", "encode", "--tokenizer", "bpe", "-o", "x", "a.txt", "empty.txt", "b.txt", "--json")
         self.assertEqual(json.loads(done.stdout)["num_documents"], 2)
 
-    def test_faults_name_the_place_and_leave_nothing(self):
+    def test_names_the_place_of_a_fault_and_leaves_nothing(self):
         self.train()
         (self.folder / "bad.jsonl").write_text('{"text": "fine"}\n{"tekst": 1}\n')
         before = sorted(os.listdir(self.folder))
@@ -89,29 +89,29 @@ class TextTest(CliTest):
         self.assay("data", "tokenizer", "train", "-o", "y", "nothing.jsonl", expect=3)
         self.assertFalse((self.folder / "y").exists())
 
-    def test_an_interrupted_encode_leaves_the_old_files(self):
+    def test_keeps_the_old_files_when_interrupted(self):
         self.train()
         self.assay("data", "encode", "--tokenizer", "bpe", "-o", "x", "train.jsonl")
         old = (self.folder / "x_ids.npy").read_bytes(), (self.folder / "x_idx.npz").read_bytes()
         line = json.dumps(self.documents(1)[0] | {"text": " ".join(SENTENCES) * 200}) + "\n"
         (self.folder / "big.jsonl").write_text(line * 4000)
         process = self.start("data", "encode", "--tokenizer", "bpe", "-o", "x", "big.jsonl")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while not list(self.folder.glob("x_ids.npy.*.tmp")) and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=DEADLINE_S)
         self.assertEqual(process.returncode, 130)
         self.assertEqual(list(self.folder.glob("*.tmp")), [])
         self.assertEqual(((self.folder / "x_ids.npy").read_bytes(), (self.folder / "x_idx.npz").read_bytes()), old)
 
-    def test_progress_is_a_bar_on_a_terminal(self):
+    def test_shows_a_progress_bar_on_a_terminal(self):
         self.train()
         line = json.dumps({"text": " ".join(SENTENCES) * 200}) + "\n"
         (self.folder / "big.jsonl").write_text(line * 1000)
         ours, theirs = pty.openpty()
         done = subprocess.run([ASSAY, "data", "encode", "--tokenizer", "bpe", "-o", "x", "big.jsonl"], cwd=self.folder,
-                              env=self.environment(TERM="xterm"), stderr=theirs, stdout=subprocess.PIPE, timeout=100)
+                              env=self.environment(TERM="xterm"), stderr=theirs, stdout=subprocess.PIPE, timeout=DEADLINE_S)
         os.close(theirs)
         shown = b""
         try:

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from support import SLOWER, CliTest, json_lines, processes_with
+from support import DEADLINE_S, SLOWER, CliTest, json_lines, processes_with
 
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
@@ -18,14 +18,14 @@ def losses(run):
 
 
 class Train(CliTest):
-    def test_a_short_run(self):
+    def test_makes_exactly_the_steps_asked_for(self):
         done = self.assay("train", "resnet", "--step", "12", "--batch_size", "32", "--set", "Engine.logging_freq=1")
         for line in ["environment", "  MASTER_ADDR=127.0.0.1", "  NODE_RANK=0", "arguments", "  --step 12", "  --batch_size 32"]:
             self.assertIn(f"\n{line}\n", "\n" + done.stderr)
         found = losses(self.runs()[0])
         self.assertEqual([step for step, _ in found], list(range(1, 13)), "exactly 12 steps")
 
-    def test_same_seed_same_losses_whatever_the_loader_threads(self):
+    def test_repeats_losses_with_any_number_of_loader_threads(self):
         runs = []
         for workers in ["0", "1", "4", "4"]:
             self.assay("train", "resnet", "--step", "15", "--num_workers", workers, "--set", "Engine.logging_freq=1", "-q")
@@ -36,7 +36,7 @@ class Train(CliTest):
         self.assay("train", "resnet", "--step", "15", "--set", "Engine.logging_freq=1", "--set", "Global.seed=5", "-q")
         self.assertNotEqual(losses(self.runs()[-1]), runs[0], "another seed is another run")
 
-    def test_autocast_changes_what_is_computed(self):
+    def test_computes_otherwise_with_autocast(self):
         for autocast in ["no", "yes"]:
             self.assay("train", "simplenet", "--step", "5", "--autocast", autocast, "--set", "Engine.logging_freq=1", "-q")
         plain, mixed = (losses(run) for run in self.runs())
@@ -62,7 +62,7 @@ class Train(CliTest):
         change(folder)
         return folder
 
-    def test_the_workers_exit_code_is_the_exit_code(self):
+    def test_exits_with_the_code_of_the_worker(self):
         self.check_failure(2, "resnet", "--step", "2", "--set", "Model.blocks=[0]", says=["Model.blocks"])
         self.check_failure(12, "simplenet", "--lr", "1e30", "--set", "Optimizer.name=SGD", "--set", "Optimizer.lr.name=constant", says=["step"])
 
@@ -72,26 +72,26 @@ class Train(CliTest):
         folder = self.damaged_data(truncate)
         self.check_failure(10, "resnet", "--step", "2", "--dataset_path", folder, says=["train-images-idx3-ubyte.gz"])
 
-    def test_a_killed_worker_is_reported_with_its_signal(self):
+    def test_reports_the_signal_of_a_killed_worker(self):
         process = self.start("train", "resnet")
-        deadline = time.time() + 60
-        while time.time() < deadline and not list(self.folder.glob("runs/2*/steps/1-train/records.jsonl")):
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline and not list(self.folder.glob("runs/2*/steps/1-train/records.jsonl")):
             time.sleep(0.05)
         workers = [p for p in processes_with(self.runs()[0].name + "/train")]
         self.assertEqual(len(workers), 1)
         os.kill(workers[0], signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=DEADLINE_S)
         self.assertEqual(process.returncode, 137)
         self.assertIn("killed by signal 9", out + err)
 
-    def test_the_time_limit(self):
+    def test_stops_at_the_time_limit(self):
         done = self.assay("train", "resnet", "--time-limit", "2", expect=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("time limit", done.stdout + done.stderr)
 
 
 class Records(CliTest):
-    def test_the_records_of_a_training_say_everything(self):
+    def test_records_everything_of_a_training(self):
         self.assay("train", "simplenet", "--step", "20", "-q")
         shown = next(c for c in json.loads(self.assay("cases", "--json").stdout) if c["case"] == "simplenet")["last_result"]
         self.assertEqual((shown["outcome"], shown["metric"]), ("Pass", "accuracy"))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import unittest
 
+from support import DEADLINE_S
+
 BIN = os.environ.get("ASSAY_BIN", os.path.join(os.path.dirname(__file__), "../../build/release/bin"))
 SOURCE = os.environ.get("ASSAY_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 ASSAY = os.path.join(BIN, "assay")
@@ -33,7 +35,8 @@ def write_idx(path, shape, data):
 
 
 class WorkerTest(unittest.TestCase):
-    def write_config(self, folder, config):
+    @staticmethod
+    def write_config(folder, config):
         path = os.path.join(folder, "config.json")
         with open(path, "w") as file:
             json.dump(config, file)
@@ -46,7 +49,7 @@ class WorkerTest(unittest.TestCase):
 
     def run_worker(self, command, config, output, *arguments, env=None, code=0):
         process = self.start(command, config, output, *arguments, env=env)
-        out, err = process.communicate(timeout=600)
+        out, err = process.communicate(timeout=DEADLINE_S)
         self.assertEqual(process.returncode, code, f"{command}: {out[-2000:]}\n{err}")
         return out, err
 

@@ -1,4 +1,4 @@
-"""The twin of src/models/bert with classes of texts, in plain PyTorch."""
+"""The twin of src/worker/models/bert with classes of texts, in plain PyTorch."""
 import torch.nn.functional as functional
 
 import twin

@@ -1,4 +1,4 @@
-"""The twin of src/models/deepfm in plain PyTorch, with dense gradients unless asked for others."""
+"""The twin of src/worker/models/deepfm in plain PyTorch, with dense gradients unless asked for others."""
 import torch
 import torch.nn.functional as functional
 

@@ -1,4 +1,4 @@
-"""The twin of src/models/glm in plain PyTorch, with the parameter names of the published checkpoints."""
+"""The twin of src/worker/models/glm in plain PyTorch, with the parameter names of the published checkpoints."""
 import math
 
 import torch

@@ -1,4 +1,4 @@
-"""The twin of src/models/glm with rotary positions, in plain PyTorch."""
+"""The twin of src/worker/models/glm with rotary positions, in plain PyTorch."""
 import twin
 from glm import Glm, infilling_loss
 

@@ -1,4 +1,4 @@
-"""The twin of src/models/gpt in plain PyTorch, with the parameter names of Hugging Face's checkpoints."""
+"""The twin of src/worker/models/gpt in plain PyTorch, with the parameter names of Hugging Face's checkpoints."""
 import math
 
 import torch

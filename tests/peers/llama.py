@@ -1,4 +1,4 @@
-"""The twin of src/models/llama in plain PyTorch, with the parameter names of Hugging Face's checkpoints."""
+"""The twin of src/worker/models/llama in plain PyTorch, with the parameter names of Hugging Face's checkpoints."""
 import math
 
 import torch

@@ -1,4 +1,4 @@
-"""The twin of src/models/llama whose last layer is the table of embeddings, in plain PyTorch."""
+"""The twin of src/worker/models/llama whose last layer is the table of embeddings, in plain PyTorch."""
 import twin
 from gpt import language_loss
 from llama import Llama

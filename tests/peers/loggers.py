@@ -1,4 +1,4 @@
-"""What Python's loggers write for the same calls, for tests/record/dialects/peer_test.cpp.
+"""What Python's loggers write for the same calls, for tests/common/record/dialects/peer_test.cpp.
 
 Written from the description of the formats, on Python's own json, str and datetime. Each line of FILE is one of our
 records; each line of the output is what the named logger writes for it.

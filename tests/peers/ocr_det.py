@@ -1,4 +1,4 @@
-"""The twin of src/models/ocr_det in plain PyTorch, in the sizes of tests/models/contract_case.h."""
+"""The twin of src/worker/models/ocr_det in plain PyTorch, in the sizes of tests/worker/models/contract_case.h."""
 import torch
 import torch.nn.functional as functional
 

@@ -1,4 +1,4 @@
-"""The twin of src/models/ocr_det without squeeze and excitation, as the cases have it, in plain PyTorch."""
+"""The twin of src/worker/models/ocr_det without squeeze and excitation, as the cases have it, in plain PyTorch."""
 import twin
 from ocr_det import Detector, INPUTS, loss_of
 

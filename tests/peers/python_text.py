@@ -1,4 +1,4 @@
-"""Python's own text for values, for tests/record/python_text_test.cpp.
+"""Python's own text for values, for tests/common/record/python_text_test.cpp.
 
 python_text.py points            -> one JSON line [code point, repr] per assigned code point
 python_text.py values FILE       -> FILE: a JSON list; one JSON line [str, repr] per value

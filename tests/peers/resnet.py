@@ -1,4 +1,4 @@
-"""The twin of src/models/resnet in plain PyTorch."""
+"""The twin of src/worker/models/resnet in plain PyTorch."""
 import torch
 import torch.nn.functional as functional
 

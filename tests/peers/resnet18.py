@@ -1,4 +1,4 @@
-"""The twin of the published network of 18 layers in src/models/resnet, in plain PyTorch."""
+"""The twin of the published network of 18 layers in src/worker/models/resnet, in plain PyTorch."""
 import twin
 from resnet50 import ResNet
 

@@ -1,4 +1,4 @@
-"""The residual networks of src/models/resnet/standard.h in plain PyTorch, with the published parameter names."""
+"""The residual networks of src/worker/models/resnet/standard.h in plain PyTorch, with the published parameter names."""
 import torch
 import torch.nn.functional as functional
 

@@ -1,4 +1,4 @@
-"""The twin of src/models/simplenet in plain PyTorch."""
+"""The twin of src/worker/models/simplenet in plain PyTorch."""
 import torch
 
 import twin

@@ -1,4 +1,4 @@
-"""The twin of src/models/simplenet with an activation, in plain PyTorch."""
+"""The twin of src/worker/models/simplenet with an activation, in plain PyTorch."""
 import twin
 from simplenet import SimpleNet
 

@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/time.h"
+#include "command.h"
 #include "config/case.h"
-#include "context.h"
 #include "report/case_result.h"
 #include "report/figures.h"
 #include "report/table.h"
@@ -71,41 +71,45 @@ Cell last_text(const std::optional<KnownResult>& known) {
           *last->reached ? Colour::Green : Colour::Yellow};
 }
 
+void list_cases_with_results(Context& context) {
+  const std::map<std::string, CaseResult> last = last_results(context.runs);
+  std::map<std::string, std::vector<CaseResult>> stored;  // by model
+  Json cases = Json::array();
+  Table table({{"case"}, {"parameters", Table::Align::Right}, {"data"}, {"target"}, {"last result"}});
+  for (const std::string& name : list_cases(context.home)) {
+    const ResolvedCase found = resolve_case({.home = context.home, .key = CaseKey::parse(name)});
+    const std::string model = find_case(context.home, name)->model;
+    const std::string hash = found.hash();
+    if (!stored.contains(model)) stored[model] = read_case_results(context.home / "cases" / model);
+    const auto known = known_result(name, hash, last, stored.at(model));
+    cases.push_back({{"case", name},
+                     {"model", model},
+                     {"size", name == model ? Json(nullptr) : Json(name.substr(model.size() + 1))},
+                     {"framework", found.framework},
+                     {"task", found.task},
+                     {"parameters", found.num_parameters ? Json(*found.num_parameters) : Json(nullptr)},
+                     {"data", found.data.name},
+                     {"target", to_json(found.target)},
+                     {"hash", hash},
+                     {"last_result", last_json(known)}});
+    table.add(
+        {name, parameters_text(found.num_parameters), found.data.name, target_text(found.target), last_text(known)});
+  }
+  if (cases.empty()) throw UsageError(fmt::format("no cases in {}", (context.home / "cases").string()));
+  context.console.print(context.json ? to_pretty(cases) + "\n" : table.text({.colours = colours_on(stdout)}));
+}
+
 }  // namespace
 
-void add_cases_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("cases", "List the standard cases, with their sizes, targets and last results");
-  command->footer(
-      "A result is that of the newest run of the case in the folder of runs: the metric, whether it reached\n"
-      "the target (or how the run ended), and the day. Without a run it is the one stored with the case:\n"
-      "outdated, when the case was changed since. With --json: the exact numbers.");
-  command->callback([&context] {
-    const std::map<std::string, CaseResult> last = last_results(context.runs);
-    std::map<std::string, std::vector<CaseResult>> stored;  // by model
-    Json cases = Json::array();
-    Table table({{"case"}, {"parameters", Table::Align::Right}, {"data"}, {"target"}, {"last result"}});
-    for (const std::string& name : list_cases(context.home)) {
-      const ResolvedCase found = resolve_case({.home = context.home, .key = CaseKey::parse(name)});
-      const std::string model = find_case(context.home, name)->model;
-      const std::string hash = found.hash();
-      if (!stored.contains(model)) stored[model] = read_case_results(context.home / "cases" / model);
-      const auto known = known_result(name, hash, last, stored.at(model));
-      cases.push_back({{"case", name},
-                       {"model", model},
-                       {"size", name == model ? Json(nullptr) : Json(name.substr(model.size() + 1))},
-                       {"framework", found.framework},
-                       {"task", found.task},
-                       {"parameters", found.num_parameters ? Json(*found.num_parameters) : Json(nullptr)},
-                       {"data", found.data.name},
-                       {"target", to_json(found.target)},
-                       {"hash", hash},
-                       {"last_result", last_json(known)}});
-      table.add(
-          {name, parameters_text(found.num_parameters), found.data.name, target_text(found.target), last_text(known)});
-    }
-    if (cases.empty()) throw UsageError(fmt::format("no cases in {}", (context.home / "cases").string()));
-    context.console.print(context.json ? to_pretty(cases) + "\n" : table.text({.colours = colours_on(stdout)}));
-  });
+Command cases_command() {
+  return {.name = "cases",
+          .summary = "List the standard cases, with their sizes, targets and last results",
+          .examples = "  assay cases\n  assay cases --json           the exact numbers",
+          .notes =
+              "A result is that of the newest run of the case in the folder of runs: the metric, whether it reached\n"
+              "the target (or how the run ended), and the day. Without a run it is the one stored with the case:\n"
+              "outdated, when the case was changed since.",
+          .run = list_cases_with_results};
 }
 
 }  // namespace assay

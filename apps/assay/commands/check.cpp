@@ -5,9 +5,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "command.h"
 #include "config/case.h"
-#include "context.h"
-#include "plan/vendors/check.h"
+#include "vendor/check.h"
 
 namespace assay {
 
@@ -47,17 +47,21 @@ void check_vendors(Context& context, std::vector<std::string> vendors) {
 
 }  // namespace
 
-void add_check_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("check", "Check what vendors contribute, before a campaign needs it");
-  command->require_subcommand(1);
-  auto* vendor =
-      command->add_subcommand("vendor", "Check vendors' folders: devices, configurations, environment, plugin");
+Command check_command() {
   auto names = std::make_shared<std::vector<std::string>>();
-  vendor->add_option("vendor", *names, "Vendors; all when none is named");
-  vendor->footer(
-      "One line a check. A configuration file may change only what its case lists under mutable.\n"
-      "Exit codes: 0 all passed, 1 a check failed, 2 there is no such vendor.");
-  vendor->callback([&context, names] { check_vendors(context, *names); });
+  Command vendor{.name = "vendor",
+                 .summary = "Check vendors' folders: devices, configurations, environment, plugin",
+                 .examples = "  assay check vendor             all vendors\n  assay check vendor nvidia --json",
+                 .notes =
+                     "One line per check. A configuration file may change only what its case lists under mutable.\n"
+                     "Exit codes: 0 all passed, 1 a check failed, 2 there is no such vendor.",
+                 .options = {{.names = "vendor", .value = names.get(), .help = "Vendors; all when none is named"}},
+                 .run = [names](Context& context) { check_vendors(context, *names); },
+                 .complete = [](const Context& context) { return list_vendors(context.home); }};
+  return {.name = "check",
+          .summary = "Check what vendors contribute, before a campaign needs it",
+          .examples = "  assay check vendor nvidia",
+          .commands = {std::move(vendor)}};
 }
 
 }  // namespace assay

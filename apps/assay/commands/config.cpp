@@ -3,8 +3,9 @@
 
 #include <memory>
 
+#include "command.h"
+#include "config/case.h"
 #include "config/listing.h"
-#include "context.h"
 
 namespace assay {
 
@@ -42,26 +43,38 @@ void show_config(const Context& context, const ConfigOptions& options) {
 
 }  // namespace
 
-void add_config_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("config", "Show every effective value of a case, and where it comes from");
+Command config_command() {
   auto options = std::make_shared<ConfigOptions>();
-  command->add_option("key", options->key, "Case: a model, or model:framework:hardware:nnodes:nproc:repeat");
-  command->add_option("--vendor", options->vendor, "Vendor whose configuration applies");
-  command->add_option("--division", options->division, "closed (default) or open: whether every key may be changed");
-  command->add_option("--plan", options->plan, "YAML file with the plan's values");
-  command->add_option("--set", options->sets, "a.b.0.c=value, repeatable; the value is YAML, null sets null")
-      ->expected(1)
-      ->take_all();
-  command->add_flag("--worker", options->worker, "As JSON, the file that assay-worker train --config reads");
-  command->add_flag("--schema", options->schema, "List every known key with type, default and meaning");
-  command->add_flag("--markdown", options->markdown, "With --schema: the tables of docs/configuration.md");
-  command->footer(R"(Examples:
-  assay config resnet
+  return {.name = "config",
+          .summary = "Show every effective value of a case, and where it comes from",
+          .examples = R"(  assay config resnet
   assay config resnet --set Engine.max_steps=20 --set Model.blocks.0=2
   assay config resnet:libtorch:cpu:1:1:1 --vendor cpu --json
   assay config resnet --worker > resnet.json
-  assay config --schema)");
-  command->callback([&context, options] { show_config(context, *options); });
+  assay config --schema)",
+          .options = {{.names = "key",
+                       .value = &options->key,
+                       .help = "Case: a model, or model:framework:hardware:nnodes:nproc:repeat"},
+                      {.names = "--vendor", .value = &options->vendor, .help = "Vendor whose configuration applies"},
+                      {.names = "--division",
+                       .value = &options->division,
+                       .help = "closed (default) or open: whether every key may be changed"},
+                      {.names = "--plan", .value = &options->plan, .help = "YAML file with the plan's values"},
+                      {.names = "--set",
+                       .value = &options->sets,
+                       .help = "a.b.0.c=value, repeatable; the value is YAML, null sets null",
+                       .one_per_use = true},
+                      {.names = "--worker",
+                       .value = &options->worker,
+                       .help = "As JSON, the file that assay-worker train --config reads"},
+                      {.names = "--schema",
+                       .value = &options->schema,
+                       .help = "List every known key with type, default and meaning"},
+                      {.names = "--markdown",
+                       .value = &options->markdown,
+                       .help = "With --schema: the tables of docs/reference/configuration.md"}},
+          .run = [options](Context& context) { show_config(context, *options); },
+          .complete = [](const Context& context) { return list_cases(context.home); }};
 }
 
 }  // namespace assay

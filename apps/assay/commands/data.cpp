@@ -1,15 +1,21 @@
 // assay data: the group of commands about data sets. Each has a file of its own, data_<name>.cpp.
-#include "context.h"
+#include "command.h"
 
 namespace assay {
 
-void add_data_command(CLI::App& app, Context& context) {
-  auto* data = app.add_subcommand("data", "Prepare and list data sets, train tokenizers, encode texts");
-  data->require_subcommand(1);
-  add_data_prepare_command(*data, context);
-  add_data_list_command(*data, context);
-  add_data_tokenizer_command(*data, context);
-  add_data_encode_command(*data, context);
+Command data_prepare_command();
+Command data_list_command();
+Command data_tokenizer_command();
+Command data_encode_command();
+
+Command data_command() {
+  return {.name = "data",
+          .summary = "Prepare and list data sets, train tokenizers, encode texts",
+          .examples =
+              "  assay data list\n  assay data prepare sotu\n"
+              "  assay data tokenizer train --vocab 8192 -o tokenizer train.jsonl\n"
+              "  assay data encode --tokenizer tokenizer -o data/train train.jsonl",
+          .commands = {data_prepare_command(), data_list_command(), data_tokenizer_command(), data_encode_command()}};
 }
 
 }  // namespace assay

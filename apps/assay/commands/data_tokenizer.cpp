@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "context.h"
+#include "command.h"
 #include "text/train_tokenizer.h"
 #include "text_progress.h"
 
@@ -21,7 +21,7 @@ struct TokenizerArguments {
   bool cased = false;
 };
 
-void train_tokenizer_command(const TokenizerArguments& arguments, Context& context) {
+void learn_vocabulary(const TokenizerArguments& arguments, Context& context) {
   const Stopwatch clock;
   TextProgressBar bar(context.console);
   const auto tokenizer =
@@ -55,22 +55,31 @@ void train_tokenizer_command(const TokenizerArguments& arguments, Context& conte
 
 }  // namespace
 
-void add_data_tokenizer_command(CLI::App& data, Context& context) {
-  auto* group = data.add_subcommand("tokenizer", "Train tokenizers");
-  group->require_subcommand(1);
-  auto* command = group->add_subcommand("train", "Learn a vocabulary from texts");
+Command data_tokenizer_command() {
   auto arguments = std::make_shared<TokenizerArguments>();
-  command->add_option("--type", arguments->type,
-                      "bpe (bytes, as GPT-2; the default), wordpiece (as BERT), sentencepiece");
-  command->add_option("--vocab", arguments->vocabulary_size, "Tokens, special ones included (default: 8192)")
-      ->check(CLI::Range(32, 10'000'000));
-  command->add_option("-o,--output", arguments->output, "Folder for its files")->required();
-  command->add_flag("--cased", arguments->cased, "With wordpiece: keep capitals and accents");
-  command->add_option("FILE", arguments->files, "Texts: .jsonl with {\"text\": \"...\"} a line, or .txt")->required();
-  command->footer(R"(Examples:
-  assay data tokenizer train --vocab 8192 -o tokenizer train.jsonl
-  assay data tokenizer train --type wordpiece --vocab 30000 -o tokenizer train.jsonl more.txt)");
-  command->callback([&context, arguments] { train_tokenizer_command(*arguments, context); });
+  constexpr const char* kExamples = R"(  assay data tokenizer train --vocab 8192 -o tokenizer train.jsonl
+  assay data tokenizer train --type wordpiece --vocab 30000 -o tokenizer train.jsonl more.txt)";
+  Command train{
+      .name = "train",
+      .summary = "Learn a vocabulary from texts",
+      .examples = kExamples,
+      .options =
+          {{.names = "--type",
+            .value = &arguments->type,
+            .help = "bpe (bytes, as GPT-2; the default), wordpiece (as BERT), sentencepiece"},
+           {.names = "--vocab",
+            .value = &arguments->vocabulary_size,
+            .help = "Tokens, special ones included (default: 8192)",
+            .min = 32,
+            .max = 10'000'000},
+           {.names = "-o,--output", .value = &arguments->output, .help = "Folder for its files", .required = true},
+           {.names = "--cased", .value = &arguments->cased, .help = "With wordpiece: keep capitals and accents"},
+           {.names = "FILE",
+            .value = &arguments->files,
+            .help = "Texts: .jsonl with {\"text\": \"...\"} per line, or .txt",
+            .required = true}},
+      .run = [arguments](Context& context) { learn_vocabulary(*arguments, context); }};
+  return {.name = "tokenizer", .summary = "Train tokenizers", .examples = kExamples, .commands = {std::move(train)}};
 }
 
 }  // namespace assay

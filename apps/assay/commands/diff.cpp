@@ -1,23 +1,25 @@
 // assay diff BASELINE RUN: what became better or worse, as far as the rounds can tell.
 #include <fmt/format.h>
 
-#include "context.h"
-#include "execute/run_folder.h"
+#include "command.h"
 #include "output_width.h"
 #include "report/results_text.h"
 #include "results/collect.h"
 #include "results/store.h"
+#include "run/run_folder.h"
+#include "run_names.h"
 
 namespace assay {
 
 namespace {
 
-constexpr const char* kDiffHelp = R"(Examples:
-  assay diff runs/20261115-... last                 the second run against the first
+constexpr const char* kDiffExamples =
+    R"(  assay diff runs/20261115-... last                 the second run against the first
   assay diff last                                   the last run against the history of its cases on this system
-  assay diff base last --thresholds thresholds.yaml for CI: how much worse each figure may become
+  assay diff base last --thresholds thresholds.yaml for CI: how much worse each figure may become)";
 
-Answers: faster, slower (better, worse) when Welch's t test shows it at 95 %; "no difference shown" when the difference is
+constexpr const char* kDiffNotes =
+    R"(Answers: faster, slower (better, worse) when Welch's t test shows it at 95 %; "no difference shown" when the difference is
 shown to be smaller than the threshold; "inconclusive" when the rounds cannot tell. Fewer than three rounds on a side are
 always inconclusive. g is Hedges' effect size. Without a file the threshold is 5 % for every figure.
 
@@ -36,20 +38,20 @@ std::string run_name(const std::filesystem::path& run) {
 }
 
 // Good rounds of the same cases, systems and configurations in earlier runs.
-std::vector<ResultRow> earlier_results(const std::filesystem::path& run, const std::vector<ResultRow>& measured) {
+std::vector<Result> earlier_results(const std::filesystem::path& run, const std::vector<Result>& measured) {
   const auto runs = std::filesystem::absolute(run).lexically_normal().parent_path();
   std::error_code ignored;
   if (!std::filesystem::exists(runs / kStoreFile, ignored)) rebuild_results(runs);
   ResultStore store(runs);
-  std::vector<ResultRow> out;
+  std::vector<Result> out;
   for (const CaseSummary& summary : summarise(measured)) {
     const std::vector<std::string> hashes = summary.config_hashes();
-    for (ResultRow& row : store.history({.case_name = summary.case_key,
-                          .system = summary.system,
-                          .except_run = run_name(run),
-                          .before_us = summary.rounds.front().started_us,
-                          .good_only = true,
-                          .limit = kHistoryRounds})) {
+    for (Result& row : store.history({.case_name = summary.case_key,
+                       .system = summary.system,
+                       .except_run = run_name(run),
+                       .before_us = summary.rounds.front().started_us,
+                       .good_only = true,
+                       .limit = kHistoryRounds})) {
       const bool same = row.config_hash().empty() || hashes.empty() ||
                         std::find(hashes.begin(), hashes.end(), row.config_hash()) != hashes.end();
       if (row.case_key == summary.case_key && same) out.push_back(std::move(row));
@@ -62,8 +64,8 @@ void show_diff(const DiffOptions& options, Context& context) {
   if (options.runs.size() > 2) throw UsageError("assay diff takes one or two runs");
   const Thresholds thresholds = options.thresholds.empty() ? Thresholds() : Thresholds::read(options.thresholds);
   const std::filesystem::path run = find_run(context.runs, options.runs.back());
-  const std::vector<ResultRow> measured = collect_results(run);
-  std::vector<ResultRow> baseline;
+  const std::vector<Result> measured = collect_results(run);
+  std::vector<Result> baseline;
   std::string baseline_name = "history";
   if (options.runs.size() == 2) {
     const std::filesystem::path first = find_run(context.runs, options.runs.front());
@@ -89,15 +91,22 @@ void show_diff(const DiffOptions& options, Context& context) {
 
 }  // namespace
 
-void add_diff_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("diff", "Compare the results of two runs, or of a run with its history");
-  command->footer(kDiffHelp);
+Command diff_command() {
   auto options = std::make_shared<DiffOptions>();
-  command->add_option("RUN", options->runs, "Baseline and run; a single one is compared with the history")
-      ->required()
-      ->expected(1, 2);
-  command->add_option("--thresholds", options->thresholds, "YAML: system -> figure -> percent it may become worse");
-  command->callback([options, &context] { show_diff(*options, context); });
+  return {.name = "diff",
+          .summary = "Compare the results of two runs, or of a run with its history",
+          .examples = kDiffExamples,
+          .notes = kDiffNotes,
+          .options = {{.names = "RUN",
+                       .value = &options->runs,
+                       .help = "Baseline and run; a single one is compared with the history",
+                       .required = true,
+                       .most = 2},
+                      {.names = "--thresholds",
+                       .value = &options->thresholds,
+                       .help = "YAML: system -> figure -> percent it may become worse"}},
+          .run = [options](Context& context) { show_diff(*options, context); },
+          .complete = run_names};
 }
 
 }  // namespace assay

@@ -3,11 +3,11 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "command.h"
 #include "config/case.h"
-#include "context.h"
-#include "launch/environment.h"
+#include "doctor/machine.h"
+#include "monitor/environment.h"
 #include "report/table.h"
-#include "verify/machine.h"
 
 namespace assay {
 
@@ -67,35 +67,38 @@ void print_findings(Context& context, const std::vector<Finding>& findings) {
   context.console.print(table.text({.colours = colours_on(stdout), .titles = false}));
 }
 
+void examine(Context& context) {
+  MachineFacts facts;
+  facts.host = describe_environment();
+  facts.data = data_sets(context.home);
+  facts.disk_free_bytes = free_bytes(context.runs);
+  ask_worker(facts);
+  const std::vector<Finding> findings = examine_machine(facts);
+  const bool good = std::none_of(findings.begin(), findings.end(),
+                                 [](const Finding& f) { return f.state == Finding::State::Problem; });
+  if (context.json) {
+    Json list = Json::array();
+    for (const Finding& f : findings) {
+      list.push_back({{"name", f.name},
+                      {"state", state_name(f.state)},
+                      {"value", f.value},
+                      {"fix", f.fix.empty() ? Json(nullptr) : Json(f.fix)}});
+    }
+    context.console.print(to_pretty({{"findings", list}, {"host", facts.host}, {"worker", facts.worker}}) + "\n");
+  } else {
+    print_findings(context, findings);
+  }
+  context.exit_code = good ? kExitPass : kExitInfrastructure;
+}
+
 }  // namespace
 
-void add_doctor_command(CLI::App& app, Context& context) {
-  auto* command =
-      app.add_subcommand("doctor", "Is this machine set up right? Each problem with the command that fixes it");
-  command->footer("Measures the BLAS for about a second. Exit code 0 when nothing is wrong, 4 otherwise.");
-  command->callback([&context] {
-    MachineFacts facts;
-    facts.host = describe_environment();
-    facts.data = data_sets(context.home);
-    facts.disk_free_bytes = free_bytes(context.runs);
-    ask_worker(facts);
-    const std::vector<Finding> findings = examine_machine(facts);
-    const bool good = std::none_of(findings.begin(), findings.end(),
-                                   [](const Finding& f) { return f.state == Finding::State::Problem; });
-    if (context.json) {
-      Json list = Json::array();
-      for (const Finding& f : findings) {
-        list.push_back({{"name", f.name},
-                        {"state", state_name(f.state)},
-                        {"value", f.value},
-                        {"fix", f.fix.empty() ? Json(nullptr) : Json(f.fix)}});
-      }
-      context.console.print(to_pretty({{"findings", list}, {"host", facts.host}, {"worker", facts.worker}}) + "\n");
-    } else {
-      print_findings(context, findings);
-    }
-    context.exit_code = good ? kExitPass : kExitInfrastructure;
-  });
+Command doctor_command() {
+  return {.name = "doctor",
+          .summary = "Is this machine set up right? Each problem with the command that fixes it",
+          .examples = "  assay doctor\n  assay doctor --json",
+          .notes = "Measures the BLAS for about a second. Exit code 0 when nothing is wrong, 4 otherwise.",
+          .run = examine};
 }
 
 }  // namespace assay

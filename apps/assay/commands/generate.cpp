@@ -9,9 +9,11 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "command.h"
 #include "config/case.h"
-#include "context.h"
-#include "execute/run_folder.h"
+#include "layout/run_layout.h"
+#include "run/run_folder.h"
+#include "run_names.h"
 
 namespace assay {
 
@@ -21,12 +23,27 @@ constexpr double kGraceSeconds = 5;
 
 struct GenerateCommand {
   std::string model;  // run or case
-  std::string prompt;
+  std::optional<std::string> prompt;
   std::string prompt_file;
   std::string weights;
   std::string tokenizer;
   std::optional<int64_t> seed;
-  std::map<std::string, Json> generation;  // what was given, by its key in the section Generation
+  // What was given of the section Generation, by its key.
+  std::optional<std::string> decode_strategy;
+  std::map<std::string, std::optional<int64_t>> integers;
+  std::map<std::string, std::optional<double>> numbers;
+
+  Json generation() const {
+    Json out = Json::object();
+    if (decode_strategy) out["decode_strategy"] = *decode_strategy;
+    for (const auto& [key, value] : integers) {
+      if (value) out[key] = *value;
+    }
+    for (const auto& [key, value] : numbers) {
+      if (value) out[key] = *value;
+    }
+    return out;
+  }
 };
 
 // What the worker is told: the configuration and the weights.
@@ -40,13 +57,13 @@ Trained trained_by(const fs::path& folder) {
   for (const Step& step : run.plan.steps) {
     if (step.kind != StepKind::Train) continue;
     const fs::path of_step = folder / run.plan.folder(step.name);
-    const fs::path weights = of_step / "output" / "model.safetensors";
+    const fs::path weights = of_step / layout::kOutput / "model.safetensors";
     if (!fs::exists(weights)) {
       throw UsageError(
           fmt::format("run {} has no weights yet: its training has not ended; assay resume {} continues it",
                       folder.filename().string(), folder.filename().string()));
     }
-    return {parse_json(read_file(of_step / "config.json"), (of_step / "config.json").string()), weights};
+    return {parse_json(read_file(of_step / layout::kConfig), (of_step / layout::kConfig).string()), weights};
   }
   throw UsageError(fmt::format("run {} trained nothing", folder.filename().string()));
 }
@@ -58,28 +75,29 @@ Trained find_trained(const Context& context, const GenerateCommand& command) {
           fs::absolute(command.weights)};
 }
 
-std::string prompt_of(const CLI::App& app, const GenerateCommand& command) {
-  if (app.count("prompt") > 0 && !command.prompt_file.empty()) {
+std::string prompt_of(const GenerateCommand& command) {
+  if (command.prompt && !command.prompt_file.empty()) {
     throw UsageError("a prompt and --prompt-file: give one of them");
   }
-  if (app.count("prompt") > 0) return command.prompt;
+  if (command.prompt) return *command.prompt;
   if (!command.prompt_file.empty()) return read_file(command.prompt_file);
   if (::isatty(STDIN_FILENO) != 0)
     throw UsageError("no prompt: give it behind the model, by --prompt-file, or piped in");
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-void generate(const CLI::App& app, const GenerateCommand& command, Context& context) {
+void generate(const GenerateCommand& command, Context& context) {
   Trained trained = find_trained(context, command);
-  for (const auto& [key, value] : command.generation) trained.config["config"]["Generation"][key] = value;
+  const Json generation = command.generation();
+  for (const auto& [key, value] : generation.items()) trained.config["config"]["Generation"][key] = value;
   if (command.seed) trained.config["config"]["Global"]["seed"] = *command.seed;
   const TempFolder folder("assay-generate");
-  write_file_atomic(folder.path() / "config.json", to_pretty(trained.config));
-  write_file_atomic(folder.path() / "prompt.txt", prompt_of(app, command));
+  write_file_atomic(folder.path() / layout::kConfig, to_pretty(trained.config));
+  write_file_atomic(folder.path() / "prompt.txt", prompt_of(command));
   ProcessOptions worker{.argv = {(program_folder() / "assay-worker").string(), "generate", "--config",
-                                 (folder.path() / "config.json").string(), "--output",
-                                 (folder.path() / "output").string(), "--weights", trained.weights.string(), "--prompt",
-                                 (folder.path() / "prompt.txt").string()}};
+                                 (folder.path() / layout::kConfig).string(), "--output",
+                                 (folder.path() / layout::kOutput).string(), "--weights", trained.weights.string(),
+                                 "--prompt", (folder.path() / "prompt.txt").string()}};
   if (!command.tokenizer.empty()) {
     worker.argv.insert(worker.argv.end(), {"--tokenizer", fs::absolute(command.tokenizer).string()});
   }
@@ -93,45 +111,56 @@ void generate(const CLI::App& app, const GenerateCommand& command, Context& cont
 }
 
 // The keys of the section Generation, as options.
-void add_generation_options(CLI::App& app, std::map<std::string, Json>& given) {
-  const auto add = [&](const char* name, auto zero, const char* doc) {
-    using Value = decltype(zero);
-    app.add_option_function<Value>(
-           std::string("--") + name, [&given, name](const Value& v) { given[name] = v; }, doc)
-        ->group("Generation");
+std::vector<Option> generation_options(GenerateCommand& command) {
+  std::vector<Option> out;
+  const auto add = [&](const char* name, Option::Value value, const char* help) {
+    out.push_back({.names = std::string("--") + name, .value = value, .help = help, .group = "Generation"});
   };
-  add("decode_strategy", std::string(), "sampling (default), greedy_search or beam_search");
-  add("top_k", int64_t{0}, "Sample from so many best tokens; 0: all (default 50)");
-  add("top_p", 0.0, "Of these from the best with this total probability (default 0.75)");
-  add("temperature", 0.0, "Divides the logits (default 1)");
-  add("repetition_penalty", 0.0, "Above 1: tokens that were there become less probable (default 1)");
-  add("num_beams", int64_t{0}, "Of beam_search: texts that are followed at once (default 4)");
-  add("length_penalty", 0.0, "Of beam_search: above 0 favours long texts (default 0)");
-  add("min_dec_len", int64_t{0}, "Fewest tokens (default 1)");
-  add("max_dec_len", int64_t{0}, "Most tokens (default 200)");
-  add("num_return_sequences", int64_t{0}, "Continuations of the prompt (default 1)");
+  const auto add_integer = [&](const char* name, const char* help) { add(name, &command.integers[name], help); };
+  const auto add_number = [&](const char* name, const char* help) { add(name, &command.numbers[name], help); };
+  add("decode_strategy", &command.decode_strategy, "sampling (default), greedy_search or beam_search");
+  add_integer("top_k", "Sample from so many best tokens; 0: all (default 50)");
+  add_number("top_p", "Of these from the best with this total probability (default 0.75)");
+  add_number("temperature", "Divides the logits (default 1)");
+  add_number("repetition_penalty", "Above 1: tokens that were there become less probable (default 1)");
+  add_integer("num_beams", "Of beam_search: texts that are followed at once (default 4)");
+  add_number("length_penalty", "Of beam_search: above 0 favours long texts (default 0)");
+  add_integer("min_dec_len", "Fewest tokens (default 1)");
+  add_integer("max_dec_len", "Most tokens (default 200)");
+  add_integer("num_return_sequences", "Continuations of the prompt (default 1)");
+  return out;
 }
 
 }  // namespace
 
-void add_generate_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("generate", "Continue a text with a language model");
+Command generate_command() {
   auto options = std::make_shared<GenerateCommand>();
-  command->add_option("model", options->model, "A run that trained one (folder, name or last); with --weights a case")
-      ->required();
-  command->add_option("prompt", options->prompt, "The text to continue; absent: standard input");
-  command->add_option("--prompt-file", options->prompt_file, "File with the text to continue");
-  command->add_option("--weights", options->weights, "Weights, safetensors: ours, or published ones of the same names");
-  command->add_option("--tokenizer", options->tokenizer, "Folder of the tokenizer (default: that of the case's data)");
-  command->add_option("--seed", options->seed, "Of sampling (default: the case's)");
-  add_generation_options(*command, options->generation);
-  command->footer(R"(Examples:
-  assay generate last "Fellow citizens of the Senate"
+  Command command{
+      .name = "generate",
+      .summary = "Continue a text with a language model",
+      .examples = R"(  assay generate last "Fellow citizens of the Senate"
   assay generate last --decode_strategy greedy_search --max_dec_len 50 < prompt.txt
-  assay generate gpt-full --weights gpt2/model.safetensors --tokenizer gpt2 "Once upon a time"
-
-Standard output has the text; what it took is on standard error, and in the object that --json prints.)");
-  command->callback([command, options, &context] { generate(*command, *options, context); });
+  assay generate gpt-full --weights gpt2/model.safetensors --tokenizer gpt2 "Once upon a time")",
+      .notes = "Standard output has the text; what it took is on standard error, and in the object that --json prints.",
+      .options = {{.names = "model",
+                   .value = &options->model,
+                   .help = "A run that trained one (folder, name or last); with --weights a case",
+                   .required = true},
+                  {.names = "prompt",
+                   .value = &options->prompt,
+                   .help = "The text to continue; absent: standard input"},
+                  {.names = "--prompt-file", .value = &options->prompt_file, .help = "File with the text to continue"},
+                  {.names = "--weights",
+                   .value = &options->weights,
+                   .help = "Weights, safetensors: ours, or published ones of the same names"},
+                  {.names = "--tokenizer",
+                   .value = &options->tokenizer,
+                   .help = "Folder of the tokenizer (default: that of the case's data)"},
+                  {.names = "--seed", .value = &options->seed, .help = "Of sampling (default: the case's)"}},
+      .run = [options](Context& context) { generate(*options, context); },
+      .complete = run_names};
+  for (Option& option : generation_options(*options)) command.options.push_back(std::move(option));
+  return command;
 }
 
 }  // namespace assay

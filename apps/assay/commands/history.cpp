@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
-#include "context.h"
+#include "command.h"
 #include "output_width.h"
 #include "report/results_text.h"
 #include "results/store.h"
@@ -12,13 +12,14 @@ namespace assay {
 
 namespace {
 
-constexpr const char* kHistoryHelp = R"(Examples:
-  assay history                                    the cases that have results
+constexpr const char* kHistoryExamples =
+    R"(  assay history                                    the cases that have results
   assay history resnet                             every key of the model
   assay history simplenet:libtorch:cpu:1:2:3 --limit 10
-  assay history --rebuild                          read all run folders again
+  assay history --rebuild                          read all run folders again)";
 
-Results are stored in results.sqlite in the folder of runs after every run; the run folders stay the truth, and the file
+constexpr const char* kHistoryNotes =
+    R"(Results are stored in results.sqlite in the folder of runs after every run; the run folders stay the truth, and the file
 can be deleted or made again at any time.)";
 
 struct HistoryOptions {
@@ -39,9 +40,9 @@ void list_stored_cases(ResultStore& store, Context& context) {
   Table table({{"case"}, {"rounds", Table::Align::Right}, {"last"}, {"outcome"}});
   Json list = Json::array();
   for (const std::string& name : store.cases()) {
-    std::vector<ResultRow> rows = store.history({.case_name = name});
-    std::erase_if(rows, [&](const ResultRow& row) { return row.case_key != name; });
-    const ResultRow& last = rows.back();
+    std::vector<Result> rows = store.history({.case_name = name});
+    std::erase_if(rows, [&](const Result& row) { return row.case_key != name; });
+    const Result& last = rows.back();
     list.push_back({{"case", name},
                     {"rounds", rows.size()},
                     {"last", utc_text(last.started_us)},
@@ -74,7 +75,7 @@ void show_history(const HistoryOptions& options, Context& context) {
   if (options.rebuild && options.case_name.empty()) return;
   ResultStore store(context.runs);
   if (options.case_name.empty()) return list_stored_cases(store, context);
-  const std::vector<ResultRow> rows = store.history({.case_name = options.case_name, .limit = options.limit});
+  const std::vector<Result> rows = store.history({.case_name = options.case_name, .limit = options.limit});
   if (rows.empty()) {
     throw UsageError(fmt::format("no result of case '{}' in {}{}; assay history lists them", options.case_name,
                                  context.runs.string(), did_you_mean(options.case_name, known_names(store))));
@@ -84,7 +85,7 @@ void show_history(const HistoryOptions& options, Context& context) {
     return;
   }
   Json out = {{"schema", "assay/history-v1"}, {"results", Json::array()}, {"summaries", Json::array()}};
-  for (const ResultRow& row : rows) {
+  for (const Result& row : rows) {
     Json one = to_json(row);
     one["environment"] = store.environment_of(row.run, row.step);
     out["results"].push_back(std::move(one));
@@ -93,16 +94,31 @@ void show_history(const HistoryOptions& options, Context& context) {
   context.console.print(to_pretty(out) + "\n");
 }
 
+// For the completion; asking must not make the file.
+std::vector<std::string> stored_cases(const Context& context) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(context.runs / kStoreFile, ignored)) return {};
+  return ResultStore(context.runs).cases();
+}
+
 }  // namespace
 
-void add_history_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("history", "What all runs have measured of a case, from the store of results");
-  command->footer(kHistoryHelp);
+Command history_command() {
   auto options = std::make_shared<HistoryOptions>();
-  command->add_option("CASE", options->case_name, "Case key, or its first parts, such as the model");
-  command->add_option("--limit", options->limit, "Only the newest so many rounds")->check(CLI::PositiveNumber);
-  command->add_flag("--rebuild", options->rebuild, "Make the store again from all run folders first");
-  command->callback([options, &context] { show_history(*options, context); });
+  return {
+      .name = "history",
+      .summary = "What all runs have measured of a case, from the store of results",
+      .examples = kHistoryExamples,
+      .notes = kHistoryNotes,
+      .options = {{.names = "CASE",
+                   .value = &options->case_name,
+                   .help = "Case key, or its first parts, such as the model"},
+                  {.names = "--limit", .value = &options->limit, .help = "Only the newest so many rounds", .min = 1},
+                  {.names = "--rebuild",
+                   .value = &options->rebuild,
+                   .help = "Make the store again from all run folders first"}},
+      .run = [options](Context& context) { show_history(*options, context); },
+      .complete = stored_cases};
 }
 
 }  // namespace assay

@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "context.h"
-#include "plan/flagperf/import.h"
+#include "command.h"
+#include "import/flagperf/import.h"
 #include "report/table.h"
 
 namespace assay {
@@ -85,20 +85,29 @@ void run_import(Context& context, const ImportOptions& options) {
 
 }  // namespace
 
-void add_import_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("import", "Take over configurations of other systems");
-  command->require_subcommand(1);
-  auto* flagperf = command->add_subcommand("flagperf", "Cases, vendors and the campaign of a FlagPerf tree");
+Command import_command() {
   auto options = std::make_shared<ImportOptions>();
-  flagperf->add_option("folder", options->folder, "A checkout of FlagPerf, or its folder training")->required();
-  flagperf->add_option("--output", options->output,
-                       "Folder for cases/, vendors/ and campaign.yaml (default: imported)");
-  flagperf->add_flag("--force", options->force, "Replace files that exist");
-  flagperf->footer(
-      "Python is read, never executed: what is more than values and arithmetic is named and left out.\n"
-      "Exit codes: 0 all was read and no vendor changes what is immutable, 1 otherwise (the files are written\n"
-      "all the same), 2 the folder is no FlagPerf tree, or files are in the way.");
-  flagperf->callback([&context, options] { run_import(context, *options); });
+  Command flagperf{
+      .name = "flagperf",
+      .summary = "Cases, vendors and the campaign of a FlagPerf tree",
+      .examples = "  assay import flagperf FlagPerf/training --output imported\n  assay --home imported cases",
+      .notes =
+          "Python is read, never executed: what is more than values and arithmetic is named and left out.\n"
+          "Exit codes: 0 all was read and no vendor changes what is immutable, 1 otherwise (the files are written\n"
+          "all the same), 2 the folder is not a FlagPerf tree, or files are in the way.",
+      .options = {{.names = "folder",
+                   .value = &options->folder,
+                   .help = "A checkout of FlagPerf, or its folder training",
+                   .required = true},
+                  {.names = "--output",
+                   .value = &options->output,
+                   .help = "Folder for cases/, vendors/ and campaign.yaml (default: imported)"},
+                  {.names = "--force", .value = &options->force, .help = "Replace files that exist"}},
+      .run = [options](Context& context) { run_import(context, *options); }};
+  return {.name = "import",
+          .summary = "Take over configurations of other systems",
+          .examples = "  assay import flagperf FlagPerf/training",
+          .commands = {std::move(flagperf)}};
 }
 
 }  // namespace assay

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "base/text.h"
-#include "context.h"
+#include "command.h"
 #include "record/log_file.h"
 #include "record/show.h"
 #include "record/stream.h"
@@ -18,16 +18,16 @@ namespace {
 
 constexpr int kPollMs = 200;
 
-constexpr const char* kConvertExamples = R"(Examples:
-  assay log convert rank0.log --to dllogger              the log as DLLogger's JSON stream, on standard output
+constexpr const char* kConvertExamples =
+    R"(  assay log convert rank0.log --to dllogger              the log as DLLogger's JSON stream, on standard output
   assay log convert train.json --to mllog -o train.mllog
-  assay log convert rank0.log --to assay --skip-unknown  only lines that some dialect knows
+  assay log convert rank0.log --to assay --skip-unknown  only lines that some dialect knows)";
 
-assay, dllogger, tcap, perflog and mllog hold every record without loss, whatever it was read from; the two text
+constexpr const char* kConvertNotes =
+    R"(assay, dllogger, tcap, perflog and mllog hold every record without loss, whatever it was read from; the two text
 dialects hold what their loggers print, and no more.)";
 
-constexpr const char* kShowExamples = R"(Examples:
-  assay log show rank0.log
+constexpr const char* kShowExamples = R"(  assay log show rank0.log
   assay log show runs/last/steps/*/records.jsonl --metric train.loss --metric train.ips
   assay log show rank*.log --json          all ranks merged by time, as record lines
   assay log show records.jsonl --follow    until Ctrl-C)";
@@ -57,12 +57,18 @@ std::string dialect_list(bool writable) {
   return join(names, ", ");
 }
 
-void add_reading_options(CLI::App& command, LogOptions& options) {
-  command.add_option("--from", options.from,
-                     fmt::format("Read only lines of this dialect (default: each line by its own mark): {}",
-                                 dialect_list(/*writable=*/false)));
-  command.add_flag("--skip-unknown", options.skip_unknown, "Leave out lines of no dialect (default: as messages)");
-  command.add_flag("--keep-damaged", options.keep_damaged, "Treat damaged lines as unknown ones (default: an error)");
+void add_reading_options(Command& command, LogOptions& options) {
+  command.options.push_back(
+      {.names = "--from",
+       .value = &options.from,
+       .help = fmt::format("Read only lines of this dialect (default: each line by its own mark): {}",
+                           dialect_list(/*writable=*/false))});
+  command.options.push_back({.names = "--skip-unknown",
+                             .value = &options.skip_unknown,
+                             .help = "Leave out lines of no dialect (default: as messages)"});
+  command.options.push_back({.names = "--keep-damaged",
+                             .value = &options.keep_damaged,
+                             .help = "Treat damaged lines as unknown ones (default: an error)"});
 }
 
 std::string counted(const LogContents& contents, const LogOptions& options) {
@@ -188,31 +194,41 @@ void follow(const LogOptions& options, Context& context) {
 
 }  // namespace
 
-void add_log_command(CLI::App& app, Context& context) {
-  auto* log = app.add_subcommand("log", "Convert and show log files of every dialect");
-  log->require_subcommand(1);
+Command log_command() {
   auto options = std::make_shared<LogOptions>();
-
-  auto* converting = log->add_subcommand("convert", "Write a log file in another dialect");
-  converting->add_option("FILE", options->files, "Log file; lines of several dialects may be mixed")
-      ->required()
-      ->expected(1);
-  converting->add_option("--to", options->to, "Dialect to write: " + dialect_list(/*writable=*/true))->required();
-  converting->add_option("-o,--output", options->output,
-                         "File to write, whole or not at all (default: standard output)");
-  add_reading_options(*converting, *options);
-  converting->footer(kConvertExamples);
-  converting->callback([options, &context] { convert(*options, context); });
-
-  auto* showing = log->add_subcommand("show", "Print log files for reading, several merged by time");
-  showing->add_option("FILE", options->files, "Log files")->required();
-  showing->add_option("--metric", options->metrics, "Only records with this metric; may be repeated")
-      ->expected(1)
-      ->take_all();
-  showing->add_flag("-f,--follow", options->follow, "Go on as the files grow");
-  add_reading_options(*showing, *options);
-  showing->footer(kShowExamples);
-  showing->callback([options, &context] { options->follow ? follow(*options, context) : show(*options, context); });
+  Command converting{.name = "convert",
+                     .summary = "Write a log file in another dialect",
+                     .examples = kConvertExamples,
+                     .notes = kConvertNotes,
+                     .options = {{.names = "FILE",
+                                  .value = &options->files,
+                                  .help = "Log file; lines of several dialects may be mixed",
+                                  .required = true,
+                                  .most = 1},
+                                 {.names = "--to",
+                                  .value = &options->to,
+                                  .help = "Dialect to write: " + dialect_list(/*writable=*/true),
+                                  .required = true},
+                                 {.names = "-o,--output",
+                                  .value = &options->output,
+                                  .help = "File to write, whole or not at all (default: standard output)"}},
+                     .run = [options](Context& context) { convert(*options, context); }};
+  Command showing{
+      .name = "show",
+      .summary = "Print log files for reading, several merged by time",
+      .examples = kShowExamples,
+      .options = {{.names = "FILE", .value = &options->files, .help = "Log files", .required = true},
+                  {.names = "--metric",
+                   .value = &options->metrics,
+                   .help = "Only records with this metric; may be repeated",
+                   .one_per_use = true},
+                  {.names = "-f,--follow", .value = &options->follow, .help = "Go on as the files grow"}},
+      .run = [options](Context& context) { options->follow ? follow(*options, context) : show(*options, context); }};
+  for (Command* command : {&converting, &showing}) add_reading_options(*command, *options);
+  return {.name = "log",
+          .summary = "Convert and show log files of every dialect",
+          .examples = "  assay log show rank0.log\n  assay log convert rank0.log --to dllogger",
+          .commands = {std::move(converting), std::move(showing)}};
 }
 
 }  // namespace assay

@@ -1,15 +1,24 @@
-// assay probe: what a host says about itself to the preflight of a run elsewhere; not for people. See launch/probe.h.
-#include "launch/probe.h"
-#include "context.h"
+// assay probe: what a host says about itself to the preflight of a run elsewhere; not for people. See
+// preflight/probe.h.
+#include "preflight/probe.h"
+#include "command.h"
 
 namespace assay {
 
-void add_probe_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("probe", "Answers the questions of a preflight")->group("");
+Command probe_command() {
   auto question = std::make_shared<std::string>();
-  command->add_option("question", *question, "A JSON object, see launch/probe.h")->required();
-  command->callback(
-      [question, &context] { context.console.print(to_line(answer_probe(parse_json(*question, "probe"))) + "\n"); });
+  return {.name = "probe",
+          .summary = "Answers the questions of a preflight",
+          .examples = "",
+          .options = {{.names = "question",
+                       .value = question.get(),
+                       .help = "A JSON object, see preflight/probe.h",
+                       .required = true}},
+          .run =
+              [question](Context& context) {
+                context.console.print(to_line(answer_probe(parse_json(*question, "probe"))) + "\n");
+              },
+          .hidden = true};
 }
 
 }  // namespace assay

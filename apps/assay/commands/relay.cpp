@@ -1,24 +1,34 @@
-// assay relay: carries the files of a job to a controller on another host (launch/relay.h). Hidden: launchers start it.
+// assay relay: carries the files of a job to a controller on another host (launch/multi_node/relay.h). Hidden:
+// launchers start it.
 #include <unistd.h>
 
+#include <memory>
+
 #include "base/files.h"
-#include "context.h"
-#include "launch/relay.h"
+#include "command.h"
+#include "launch/multi_node/relay.h"
 
 namespace assay {
 
-void add_relay_command(CLI::App& app, Context&) {
+Command relay_command() {
   struct Options {
     std::string folder;
     int node = 0;
   };
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("relay", "Carry the files of a job to a controller that is elsewhere");
-  command->group("");
-  command->add_option("folder", options->folder, "The step's folder, with job.node<I>.json")->required();
-  command->add_option("--node", options->node, "Which node of the job")->required()->check(CLI::NonNegativeNumber);
-  command->callback(
-      [options] { run_relay(fs::absolute(options->folder), options->node, STDIN_FILENO, STDOUT_FILENO); });
+  return {
+      .name = "relay",
+      .summary = "Carry the files of a job to a controller that is elsewhere",
+      .examples = "",
+      .options =
+          {{.names = "folder",
+            .value = &options->folder,
+            .help = "The step's folder, with job.node<I>.json",
+            .required = true},
+           {.names = "--node", .value = &options->node, .help = "Which node of the job", .required = true, .min = 0}},
+      .run =
+          [options](Context&) { run_relay(fs::absolute(options->folder), options->node, STDIN_FILENO, STDOUT_FILENO); },
+      .hidden = true};
 }
 
 }  // namespace assay

@@ -1,37 +1,43 @@
-// assay run campaign.yaml: cases x rounds over hosts.
+// assay run FILE: whatever a front-end recognises.
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "campaign_site.h"
-#include "context.h"
-#include "plan/campaign/preflight_file.h"
-#include "results/collect.h"
+#include "command.h"
+#include "frontends/front_end.h"
+#include "layout/run_layout.h"
+#include "preflight/preflight_file.h"
+#include "preflight/site_check.h"
 #include "run_plan.h"
 
 namespace assay {
 
 namespace {
 
-struct CampaignOptions {
+struct RunOptions {
   std::string file;
   bool dry_run = false;
   bool preflight_only = false;
 };
 
-void run_campaign(const CampaignOptions& options, Context& context) {
-  const Campaign campaign = read_campaign(options.file);
-  const CampaignPlan made = make_campaign_plan(campaign, context.home);
+// What a resume and the results want to know of a run on hosts.
+std::map<std::string, Json> files_of(const PlannedRun& planned, const Json& versions) {
+  if (!planned.plan.site) return {};
+  return {{layout::kVersions, versions}, {layout::kPreflight, preflight_json(planned)}};
+}
+
+void run_file(const RunOptions& options, Context& context) {
+  const PlannedRun planned = front_end_for(options.file).plan(options.file, {.home = context.home});
   if (options.dry_run) {
-    show_plan(context, made.plan);
+    show_plan(context, planned.plan);
     return;
   }
-  const Json versions = check_site(context, made);
+  const Json versions = check_planned_run(planned, context.runs, context.console);
   if (options.preflight_only) {
-    context.console.info("nothing is in the way");
+    context.console.info("preflight passed");
     return;
   }
-  RunFolder folder = RunFolder::create(context.runs, made.plan, context.command, made.code,
-                                       {{kVersionsFile, versions}, {kPreflightFile, preflight_json(made)}});
+  RunFolder folder =
+      RunFolder::create(context.runs, planned.plan, context.command, planned.code, files_of(planned, versions));
   announce_run(context, folder);
   run_in_folder(context, folder);
   context.exit_code = report_run(context, folder.path());
@@ -39,21 +45,29 @@ void run_campaign(const CampaignOptions& options, Context& context) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("run", "Run a campaign: cases, rounds and hosts as campaign.yaml says");
-  command->footer(
-      "Examples:\n"
-      "  assay run campaign.yaml --dry-run      the plan, and nothing else\n"
-      "  assay run campaign.yaml --check        what is in the way, on all hosts at once; starts nothing\n"
-      "  assay run campaign.yaml                then: assay ps, assay logs last -f, assay stop last, assay table "
-      "last\n\n"
-      "The file is described in docs/campaigns.md. Ctrl-C stops cleanly; assay resume goes on, also after a crash.\n"
-      "Exit codes: 0 all passed, 1 a verdict failed or a case broke, 2 the campaign is wrong, 4 a host, port or disk.");
-  auto options = std::make_shared<CampaignOptions>();
-  command->add_option("file", options->file, "campaign.yaml")->required();
-  command->add_flag("--dry-run", options->dry_run, "Print the plan, run nothing");
-  command->add_flag("--check", options->preflight_only, "Only the checks before a run");
-  command->callback([options, &context] { run_campaign(*options, context); });
+Command run_command() {
+  auto options = std::make_shared<RunOptions>();
+  std::string files;
+  for (const FrontEnd& front_end : front_ends()) files += "  " + front_end.files + "\n";
+  return {
+      .name = "run",
+      .summary = "Run a file: a campaign of cases, rounds and hosts, or a case",
+      .examples =
+          "  assay run campaign.yaml --dry-run      the plan, and nothing else\n"
+          "  assay run campaign.yaml --check        preflight: all problems, on all hosts at once; starts nothing\n"
+          "  assay run campaign.yaml                then: assay ps, assay logs last -f, assay stop last, assay table "
+          "last\n"
+          "  assay run cases/simplenet/case.yaml    train a case",
+      .notes = fmt::format(
+          "Files that it recognises:\n{}\n"
+          "Ctrl-C stops cleanly; assay resume continues, also after a crash.\n"
+          "Exit codes: 0 all passed, 1 a verdict failed or a case broke, 2 the file is wrong, 4 a host, port or disk.",
+          files),
+      .options =
+          {{.names = "file", .value = &options->file, .help = "campaign.yaml, or another file", .required = true},
+           {.names = "--dry-run", .value = &options->dry_run, .help = "Print the plan, run nothing"},
+           {.names = "--check", .value = &options->preflight_only, .help = "Only the checks before a run"}},
+      .run = [options](Context& context) { run_file(*options, context); }};
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// assay slurm: what a job of Slurm runs on its nodes; not for people. See launch/slurm_place.h.
+// assay slurm: what a job of Slurm runs on its nodes; not for people. See launch/slurm/slurm_place.h.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "base/files.h"
-#include "context.h"
-#include "launch/device_addresses.h"
-#include "launch/port.h"
-#include "launch/slurm_place.h"
+#include "command.h"
+#include "launch/host/device_addresses.h"
+#include "launch/host/port.h"
+#include "launch/slurm/slurm_place.h"
 
 namespace assay {
 
@@ -26,30 +26,45 @@ namespace {
 
 }  // namespace
 
-void add_slurm_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("slurm", "What a job of Slurm runs on its nodes")->group("");
-  command->require_subcommand(1);
+Command slurm_command() {
   auto folder = std::make_shared<std::string>();
-  auto* place =
-      command->add_subcommand("place", "On the first node: writes nodes, address and port into the job files");
-  place->add_option("folder", *folder, "The step's folder")->required();
-  place->callback([folder] { place_slurm_job(*folder, process_environment); });
-  auto* supervise = command->add_subcommand("supervise", "On every node: becomes its supervisor");
-  supervise->add_option("folder", *folder, "The step's folder")->required();
-  supervise->callback([folder] { become_supervisor(*folder, take_slurm_node(*folder, process_environment)); });
   auto count = std::make_shared<int>(1);
-  auto* ports = command->add_subcommand("ports", "Prints the node's number and ports that are free on it");
-  ports->add_option("count", *count, "How many")->required()->check(CLI::Range(1, 10000));
-  ports->callback([count, &context] {
-    std::string line = process_environment("SLURM_NODEID");
-    for (int i = 0; i < *count; ++i) line += fmt::format(" {}", free_port());
-    context.console.print(line + "\n");
-  });
-  auto* addresses = command->add_subcommand("addresses", "Prints the node's number and the addresses of its devices");
-  addresses->callback([&context] {
-    context.console.print(fmt::format("{} {}\n", process_environment("SLURM_NODEID"),
-                                      to_line(device_addresses_json(read_device_addresses().addresses))));
-  });
+  const Option folder_option{.names = "folder", .value = folder.get(), .help = "The step's folder", .required = true};
+  Command place{.name = "place",
+                .summary = "On the first node: writes nodes, address and port into the job files",
+                .examples = "",
+                .options = {folder_option},
+                .run = [folder](Context&) { place_slurm_job(*folder, process_environment); }};
+  Command supervise{
+      .name = "supervise",
+      .summary = "On every node: becomes its supervisor",
+      .examples = "",
+      .options = {folder_option},
+      .run = [folder](Context&) { become_supervisor(*folder, take_slurm_node(*folder, process_environment)); }};
+  Command ports{
+      .name = "ports",
+      .summary = "Prints the node's number and ports that are free on it",
+      .examples = "",
+      .options =
+          {{.names = "count", .value = count.get(), .help = "How many", .required = true, .min = 1, .max = 10'000}},
+      .run = [count](Context& context) {
+        std::string line = process_environment("SLURM_NODEID");
+        for (int i = 0; i < *count; ++i) line += fmt::format(" {}", free_port());
+        context.console.print(line + "\n");
+      }};
+  Command addresses{
+      .name = "addresses",
+      .summary = "Prints the node's number and the addresses of its devices",
+      .examples = "",
+      .run = [](Context& context) {
+        context.console.print(fmt::format("{} {}\n", process_environment("SLURM_NODEID"),
+                                          to_line(device_addresses_json(read_device_addresses().addresses))));
+      }};
+  return {.name = "slurm",
+          .summary = "What a job of Slurm runs on its nodes",
+          .examples = "",
+          .commands = {std::move(place), std::move(supervise), std::move(ports), std::move(addresses)},
+          .hidden = true};
 }
 
 }  // namespace assay

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "context.h"
-#include "launch/device_addresses.h"
-#include "launch/port.h"
-#include "launch/supervisor.h"
+#include "command.h"
+#include "launch/host/device_addresses.h"
+#include "launch/host/port.h"
+#include "launch/host/supervisor.h"
 
 namespace assay {
 
@@ -29,32 +29,51 @@ void run_supervise(const SuperviseOptions& options, Context& context) {
 
 }  // namespace
 
-void add_supervise_command(CLI::App& app, Context& context) {
+Command supervise_command() {
   auto options = std::make_shared<SuperviseOptions>();
-  auto* command = app.add_subcommand("supervise", "Run the ranks of one node of a job until they end");
-  command->group("");
-  command->add_option("folder", options->folder, "The step's folder, with job.node<I>.json")->required();
-  command->add_option("--node", options->node, "Which node of the job this is")
-      ->required()
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--foreground", options->foreground, "Stay in this process, for a batch system that watches it");
-  command->callback([options, &context] { run_supervise(*options, context); });
+  return {.name = "supervise",
+          .summary = "Run the ranks of one node of a job until they end",
+          .examples = "",
+          .options = {{.names = "folder",
+                       .value = &options->folder,
+                       .help = "The step's folder, with job.node<I>.json",
+                       .required = true},
+                      {.names = "--node",
+                       .value = &options->node,
+                       .help = "Which node of the job this is",
+                       .required = true,
+                       .min = 0},
+                      {.names = "--foreground",
+                       .value = &options->foreground,
+                       .help = "Stay in this process, for a batch system that watches it"}},
+          .run = [options](Context& context) { run_supervise(*options, context); },
+          .hidden = true};
+}
 
+Command free_ports_command() {
   auto count = std::make_shared<int>(1);
-  auto* ports = app.add_subcommand("free-ports", "TCP ports that are free on this host, one a line");
-  ports->group("");
-  ports->add_option("count", *count, "How many")->check(CLI::Range(1, 10'000));
-  ports->callback([count, &context] {
-    for (int i = 0; i < *count; ++i) context.console.print(fmt::format("{}\n", free_port()));
-  });
+  return {.name = "free-ports",
+          .summary = "TCP ports that are free on this host, one per line",
+          .examples = "",
+          .options = {{.names = "count", .value = count.get(), .help = "How many", .min = 1, .max = 10'000}},
+          .run =
+              [count](Context& context) {
+                for (int i = 0; i < *count; ++i) context.console.print(fmt::format("{}\n", free_port()));
+              },
+          .hidden = true};
+}
 
-  auto* addresses = app.add_subcommand("device-addresses", "Addresses of devices that have a network of their own");
-  addresses->group("");
-  addresses->callback([&context] {
-    const DeviceAddresses found = read_device_addresses();
-    for (const std::string& line : found.ignored) context.console.warn("passed over: " + line);
-    context.console.print(to_line(device_addresses_json(found.addresses)) + "\n");
-  });
+Command device_addresses_command() {
+  return {.name = "device-addresses",
+          .summary = "Addresses of devices that have a network of their own",
+          .examples = "",
+          .run =
+              [](Context& context) {
+                const DeviceAddresses found = read_device_addresses();
+                for (const std::string& line : found.ignored) context.console.warn("passed over: " + line);
+                context.console.print(to_line(device_addresses_json(found.addresses)) + "\n");
+              },
+          .hidden = true};
 }
 
 }  // namespace assay

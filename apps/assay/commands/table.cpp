@@ -1,31 +1,36 @@
-// assay table [RUN...]: the results of runs, one row a case, as FlagPerf publishes them.
+// assay table [RUN...]: the results of runs, one row per case, as FlagPerf publishes them.
 #include <fmt/format.h>
 
-#include "context.h"
-#include "execute/run_folder.h"
+#include "command.h"
 #include "report/results_text.h"
 #include "results/collect.h"
+#include "run_names.h"
 
 namespace assay {
 
 namespace {
 
-constexpr const char* kTableHelp = R"(Examples:
-  assay table                         the last run
+struct TableOptions {
+  std::vector<std::string> runs;
+  bool markdown = false;
+};
+
+constexpr const char* kTableExamples = R"(  assay table                         the last run
   assay table nightly-1 nightly-2     the rounds of both runs together
   assay table last --json             every figure with n, mean, standard deviation, interval, olympic mean
-  assay table last > RESULTS.md
+  assay table last > RESULTS.md)";
 
-Rounds that failed or were measured on a disturbed machine are not in the means; footnotes name them. docs/results.md
+constexpr const char* kTableNotes =
+    R"(Rounds that failed or were measured on a disturbed machine are not in the means; footnotes name them. docs/guide/results.md
 has the formulas.)";
 
 void show_table(const std::vector<std::string>& names, Context& context) {
-  std::vector<ResultRow> rows;
+  std::vector<Result> rows;
   Json runs = Json::array();
   for (const std::string& name : names) {
     const std::filesystem::path run = find_run(context.runs, name);
     runs.push_back(std::filesystem::absolute(run).lexically_normal().filename().string());
-    for (ResultRow& row : collect_results(run)) rows.push_back(std::move(row));
+    for (Result& row : collect_results(run)) rows.push_back(std::move(row));
   }
   if (rows.empty()) throw InvalidError("no step of these runs has measured a case");
   const std::vector<CaseSummary> summaries = summarise(rows);
@@ -41,21 +46,24 @@ void show_table(const std::vector<std::string>& names, Context& context) {
 
 }  // namespace
 
-void add_table_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("table", "Results of runs as a Markdown table, one row a case, means over rounds");
-  command->footer(kTableHelp);
-  struct Options {
-    std::vector<std::string> runs;
-    bool markdown = false;
-  };
-  auto options = std::make_shared<Options>();
-  command->add_option("RUN", options->runs,
-                      "Run folders, their names, beginnings of their names, or 'last' (the default)");
-  command->add_flag("--markdown", options->markdown, "As Markdown, which is the default; --json is the other form");
-  command->callback([options, &context] {
-    if (options->markdown && context.json) throw UsageError("either --markdown or --json");
-    show_table(options->runs.empty() ? std::vector<std::string>{"last"} : options->runs, context);
-  });
+Command table_command() {
+  auto options = std::make_shared<TableOptions>();
+  return {.name = "table",
+          .summary = "Results of runs as a Markdown table, one row per case, means over rounds",
+          .examples = kTableExamples,
+          .notes = kTableNotes,
+          .options = {{.names = "RUN",
+                       .value = &options->runs,
+                       .help = "Run folders, their names, beginnings of their names, or 'last' (the default)"},
+                      {.names = "--markdown",
+                       .value = &options->markdown,
+                       .help = "As Markdown, which is the default; --json is the other form"}},
+          .run =
+              [options](Context& context) {
+                if (options->markdown && context.json) throw UsageError("either --markdown or --json");
+                show_table(options->runs.empty() ? std::vector<std::string>{"last"} : options->runs, context);
+              },
+          .complete = run_names};
 }
 
 }  // namespace assay

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "context.h"
-#include "plan/cases/native_chain.h"
-#include "plan/parallel/matrix.h"
+#include "command.h"
+#include "frontends/native/native_chain.h"
+#include "frontends/parallel/matrix.h"
 #include "report/table.h"
 #include "run_plan.h"
 
@@ -56,38 +56,55 @@ void verify_parallel(const VerifyOptions& options, Context& context) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, Context& context) {
-  auto* verify = app.add_subcommand("verify", "Prove something about a case");
-  verify->require_subcommand(1);
-  verify->fallthrough();
-  auto* command = verify->add_subcommand(
-      "parallel", "Train a case by every strategy of distributed training and compare with one process");
-  command->fallthrough();
-  command->footer(
-      "Examples:\n"
-      "  assay verify parallel gpt --tiny                        the whole table, in about a minute\n"
-      "  assay verify parallel gpt --tiny --strategies dp2,tp2   two strategies\n"
-      "  assay verify parallel gpt --precision float64 --steps 5 --set Model.num_attention_heads=4\n"
-      "  assay verify parallel --list                            the strategies\n\n"
-      "Each strategy trains from the same seed, without dropout, with the same batches. Every loss, and all weights\n"
-      "after every step, may be at most 1e-10 (float64) or 1e-5 (float32) apart, relative. Where they are not, the\n"
-      "reason names the step, the parameter, the position in it and the rank. Exit code 0: all are the same.");
+Command verify_command() {
   auto options = std::make_shared<VerifyOptions>();
-  command->add_option("case", options->key, "A case, see assay cases");
-  command->add_option("--strategies", options->strategies, "Only these: dp2,tp2,... (see --list)")->delimiter(',');
-  command->add_option("--precision", options->precisions, "float64, float32 or both")
-      ->delimiter(',')
-      ->capture_default_str();
-  command->add_option("--steps", options->num_steps, "Training steps")->capture_default_str();
-  command->add_flag("--tiny", options->tiny, "The case's model in a tiny size, with 8 samples a step");
-  command->add_option("--set", options->sets, "Change a value in all runs: Model.num_layers=4 (repeatable)")
-      ->allow_extra_args(false);
-  command->add_option("--time-limit", options->time_limit_s, "Seconds that each training may take; 0: no limit")
-      ->capture_default_str();
-  command->add_flag("--keep", options->keep, "Keep the checkpoints of strategies that passed too");
-  command->add_flag("--list", options->list, "List the strategies");
-  command->add_flag("--dry-run", options->dry_run, "Print the plan, run nothing");
-  command->callback([options, &context] { verify_parallel(*options, context); });
+  Command parallel{
+      .name = "parallel",
+      .summary = "Train a case by every strategy of distributed training and compare with one process",
+      .examples =
+          "  assay verify parallel gpt --tiny                        the whole table, in about a minute\n"
+          "  assay verify parallel gpt --tiny --strategies dp2,tp2   two strategies\n"
+          "  assay verify parallel gpt --precision float64 --steps 5 --set Model.num_attention_heads=4\n"
+          "  assay verify parallel --list                            the strategies",
+      .notes =
+          "Each strategy trains from the same seed, without dropout, with the same batches. Every loss, and all "
+          "weights\n"
+          "after every step, may be at most 1e-10 (float64) or 1e-5 (float32) apart, relative. Where they are not, "
+          "the\n"
+          "reason names the step, the parameter, the position in it and the rank. Exit code 0: all are the same.",
+      .options = {{.names = "case", .value = &options->key, .help = "A case, see assay cases"},
+                  {.names = "--strategies",
+                   .value = &options->strategies,
+                   .help = "Only these: dp2,tp2,... (see --list)",
+                   .delimiter = ','},
+                  {.names = "--precision",
+                   .value = &options->precisions,
+                   .help = "float64, float32 or both",
+                   .shows_default = true,
+                   .delimiter = ','},
+                  {.names = "--steps", .value = &options->num_steps, .help = "Training steps", .shows_default = true},
+                  {.names = "--tiny",
+                   .value = &options->tiny,
+                   .help = "The case's model in a tiny size, with 8 samples per step"},
+                  {.names = "--set",
+                   .value = &options->sets,
+                   .help = "Change a value in all runs: Model.num_layers=4 (repeatable)",
+                   .one_per_use = true},
+                  {.names = "--time-limit",
+                   .value = &options->time_limit_s,
+                   .help = "Seconds that each training may take; 0: no limit",
+                   .shows_default = true},
+                  {.names = "--keep",
+                   .value = &options->keep,
+                   .help = "Keep the checkpoints of strategies that passed too"},
+                  {.names = "--list", .value = &options->list, .help = "List the strategies"},
+                  {.names = "--dry-run", .value = &options->dry_run, .help = "Print the plan, run nothing"}},
+      .run = [options](Context& context) { verify_parallel(*options, context); },
+      .complete = [](const Context& context) { return list_cases(context.home); }};
+  return {.name = "verify",
+          .summary = "Prove something about a case",
+          .examples = "  assay verify parallel gpt --tiny",
+          .commands = {std::move(parallel)}};
 }
 
 }  // namespace assay

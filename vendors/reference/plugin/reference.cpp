@@ -1,10 +1,10 @@
 // The reference plugin: an adapter that replaces something of everything by the plainest code that is right. It is
-// slow. Copy it to begin a plugin of your own (docs/add-a-vendor.md).
+// slow. Copy it to begin a plugin of your own (docs/extend/add-a-vendor.md).
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "engine/plugin.h"
+#include "engine/adapter/plugin.h"
 
 namespace {
 
@@ -12,8 +12,8 @@ using assay::NamedTensors;
 using assay::Optimizer;
 using torch::Tensor;
 
-// The formulas of engine/fused_optimizer.h, one tensor operation after the other. With several processes a parameter
-// may be a part of one, so that norms are summed over all of them (ParameterSet::sum_of_all).
+// The formulas of engine/optimizer/fused_optimizer.h, one tensor operation after the other. With several processes a
+// parameter may be a part of one, so that norms are summed over all of them (ParameterSet::sum_of_all).
 class PlainOptimizer final : public Optimizer {
  public:
   PlainOptimizer(assay::ParameterSet set, const Options& options) : set_(std::move(set)), options_(options) {

@@ -1,4 +1,0 @@
-// Precompiled for the command-line program.
-#include <CLI/CLI.hpp>
-
-#include "control_pch.h"
