@@ -10,17 +10,25 @@ namespace assay {
 
 namespace {
 
-// cases/ and vendors/ lie here: --home, ASSAY_HOME, this folder, or the checkout this program was built in.
-std::filesystem::path find_home(const std::string& option) {
-  if (!option.empty()) {
-    if (!fs::is_directory(fs::path(option) / "cases"))
-      throw UsageError(fmt::format("--home {}: no folder cases/ in it", option));
-    return fs::absolute(option);
-  }
-  const char* variable = std::getenv("ASSAY_HOME");
-  for (const fs::path& candidate : {fs::path(variable ? variable : ""), fs::current_path(),
-                                    program_folder() / "../../..", program_folder() / "../share/assay"}) {
-    if (!candidate.empty() && fs::is_directory(candidate / "cases")) return fs::weakly_canonical(candidate);
+bool holds_cases(const fs::path& folder) { return fs::is_directory(folder / "cases"); }
+
+// A folder that was named must be one: a typing mistake must not choose other cases.
+fs::path named_home(const std::string& source, const fs::path& folder) {
+  if (!holds_cases(folder))
+    throw UsageError(fmt::format("{} {}: this folder has no cases/; name the folder that contains cases/ and vendors/",
+                                 source, folder.string()));
+  return fs::absolute(folder);
+}
+
+// Where cases/ and vendors/ are: --home, ASSAY_HOME, this folder, what was installed with this program, or the checkout
+// that it was built in.
+fs::path find_home(const std::string& option) {
+  if (!option.empty()) return named_home("--home", option);
+  if (const char* variable = std::getenv("ASSAY_HOME"); variable && *variable)
+    return named_home("ASSAY_HOME", variable);
+  for (const fs::path& candidate :
+       {fs::current_path(), program_folder() / "../../share/assay", program_folder() / "../../.."}) {
+    if (holds_cases(candidate)) return fs::weakly_canonical(candidate);
   }
   return fs::current_path();
 }
