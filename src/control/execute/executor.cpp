@@ -241,6 +241,7 @@ class Execution {
     const std::vector<std::string>& restarts = state_of(step.name)->restarts;
     if (end.outcome == Outcome::Pass && !restarts.empty()) line += fmt::format("  {}", restarts_text(restarts));
     console_.info(line);
+    for (const std::string& remark : end.remarks) console_.warn(fmt::format("{}: {}", step.name, remark));
   }
 
   // All at once: each may need its grace time.

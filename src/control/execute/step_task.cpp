@@ -40,6 +40,7 @@ LaunchRequest launch_request(const RunFolder& run, const Step& step, const std::
   LaunchRequest request{.command = {.argv = step.command.argv,
                                     .env = step.command.env,
                                     .cwd = run.path(),
+                                    .has_work_folder = step.command.has_work_folder,
                                     .framework = step.ranks.framework},
                         .folder = run.step_folder(step),
                         .ranks = {.nproc = step.ranks.nproc,
@@ -292,6 +293,7 @@ StepState StepTask::conclude(const LaunchResult& result, const std::string& reas
   end.exit_code = result.status.code;
   end.signal = result.status.signal;
   end.seconds = result.status.seconds;
+  end.remarks = result.left_behind;
   if (result.max_rss_bytes > 0) end.max_rss_bytes = result.max_rss_bytes;
   if (step_.ranks.on_hosts) extract_records(folder_, step_.patterns, state().log_bytes);
   if (step_.ranks.on_hosts && !step_.measures.key.empty()) write_disturbance();

@@ -18,7 +18,9 @@ namespace assay {
 struct RankCommand {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env = {};
-  std::filesystem::path cwd = {};
+  std::filesystem::path cwd = {};  // the run folder
+  // Ranks stand in folders of their own in the step's folder, and "{run}" in their words means `cwd`.
+  bool has_work_folder = false;
   std::string framework = {};  // whose variables ranks get besides the usual ones: launch/host/rank_environment.h
 };
 
@@ -67,6 +69,8 @@ struct LaunchResult {
   // Set when not a rank but its surroundings failed: "node2: no connection for 60 s". The status means nothing then.
   std::string infrastructure = {};
   int64_t max_rss_bytes = 0;  // the sum over the ranks of each one's largest
+  // Processes that a rank had started and that still ran when it had ended by itself; they were ended then.
+  std::vector<std::string> left_behind = {};  // "rank 0 left 2 processes running: sleep (4711), python3 (4712)"
 };
 
 // The ranks of one step. Destroying it kills what still runs.

@@ -14,6 +14,9 @@ bool is_in(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
 
+std::string work_folder(int attempt, int rank) { return fmt::format("{}/attempt{}/rank{}", kWork, attempt, rank); }
+std::string in_run_folder(std::string_view path) { return fmt::format("{}/{}", kRunFolder, path); }
+
 std::string rank_log(int rank) { return fmt::format("{}{}.log", kRankLogPrefix, rank); }
 std::string setup_log(int node) { return fmt::format("{}.node{}.log", kSetupLogPrefix, node); }
 

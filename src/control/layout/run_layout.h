@@ -30,6 +30,8 @@ inline constexpr char kStatus[] = "status.json";  // a rendering of its end in t
 inline constexpr char kCommand[] = "command.json";
 inline constexpr char kConfig[] = "config.json";  // what the program reads
 inline constexpr char kOutput[] = "output";       // what the program makes
+// Where the ranks of a command stand, each in a folder of its own: "work/attempt1/rank0".
+inline constexpr char kWork[] = "work";
 inline constexpr char kCheckpoints[] = "output/checkpoints";
 inline constexpr char kVerdicts[] = "verdicts.json";
 inline constexpr char kDisturbance[] = "disturbance.json";
@@ -45,6 +47,12 @@ std::string step_folder(size_t number, std::string_view step_name);
 std::string code_path(std::string_view name);
 // Whether a path of the run folder lies in `folder`, which is kSteps or kCode.
 bool is_in(std::string_view path, std::string_view folder);
+// "work/attempt1/rank3", in the folder of a step.
+std::string work_folder(int attempt, int rank);
+// What stands for the run folder in the words of a plan, which is on another path on every host: "{run}/code/resnet".
+inline constexpr std::string_view kRunFolder = "{run}";
+// "{run}/code/resnet"
+std::string in_run_folder(std::string_view path);
 // "rank3.log": what a rank printed.
 std::string rank_log(int rank);
 // "setup.node0.log": what the vendor's setup printed on that node.

@@ -53,6 +53,7 @@ void add_unusual(const Step& step, Json& out) {
   if (!step.measures.key.empty()) out["case"] = step.measures.key;
   if (step.measures.round != 0) out["round"] = step.measures.round;
   if (!ranks.framework.empty()) out["framework"] = ranks.framework;
+  if (step.command.has_work_folder) out["work_folder"] = true;
   if (!step.command.code.empty()) out["code"] = step.command.code;
   if (!step.files.collect.empty()) out["collect"] = step.files.collect;
   if (!step.patterns.empty()) out["patterns"] = json_list(step.patterns);
@@ -111,6 +112,7 @@ Step step_of(const Json& value) {
   read_ranks_and_limits(value, step);
   step.measures = {.key = value.value("case", ""), .round = value.value("round", 0)};
   step.command.code = value.value("code", step.command.code);
+  step.command.has_work_folder = value.value("work_folder", false);
   step.command.argv = value.at("argv").get<std::vector<std::string>>();
   step.command.env = value.at("env").get<std::map<std::string, std::string>>();
   step.files.collect = value.value("collect", step.files.collect);

@@ -29,6 +29,9 @@ struct StepCommand {
   std::map<std::string, std::string> env = {};
   // Files of the run folder that it needs besides those that its words name: "code/plugin-1/acme.so".
   std::vector<std::string> code = {};
+  // Every rank stands in a folder of its own (layout::work_folder) instead of the run folder, which "{run}" means in
+  // its words and in its variables ASSAY_CASE_*.
+  bool has_work_folder = false;
 
   // Folders of the run folder with the code of cases: those that its words and `code` name, "code/<model>".
   std::vector<std::string> code_folders() const;

@@ -138,6 +138,7 @@ void apply_line(const Json& line, RunState& state) {
     step.rank = optional_of<int>(line, "rank");
     step.infrastructure = line.value("infrastructure", false);
     step.max_rss_bytes = optional_of<int64_t>(line, "max_rss_bytes");
+    step.remarks = line.value("remarks", std::vector<std::string>());
   } else if (event == "run_ended") {
     state.ended_us = *time;
     state.outcome = outcome_of(line.at("outcome").get<std::string>());
@@ -302,6 +303,7 @@ void RunFolder::step_ended(const Step& step, const StepState& end) {
                {"restarts", state_.steps[step.name].restarts.size()},
                {"max_rss_bytes", json_or_null(end.max_rss_bytes)}};
   if (end.infrastructure) line["infrastructure"] = true;
+  if (!end.remarks.empty()) line["remarks"] = end.remarks;
   make_folder(step_folder(step));
   write_file_atomic(step_folder(step) / layout::kStatus, to_pretty(line) + "\n", Durability::Crash);
   write(line);

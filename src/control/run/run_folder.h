@@ -39,6 +39,7 @@ struct StepState {
   // Why it was begun again, each time, since it last had no end: failures of the infrastructure.
   std::vector<std::string> retries;
   std::optional<int64_t> max_rss_bytes;
+  std::vector<std::string> remarks;  // what a reader should know of its end, passed or not
 };
 
 // "restarted 1 time: rank 2: killed by signal 9 (Killed)"; "" without restarts.

@@ -21,7 +21,7 @@ namespace assay {
 namespace {
 
 constexpr size_t kLongestName = 80;
-constexpr char kStepFolder[] = "STEP/";  // the folder of a step is known when its number is
+constexpr std::string_view kStepFolder = "{run}/STEP";  // the folder of a step is known when its number is
 
 std::string step_name(const CaseKey& key, std::set<std::string>& taken) {
   std::string name;
@@ -45,9 +45,9 @@ std::vector<std::string> foreign_command(const ResolvedCase& resolved, const std
                                                {"nnodes", std::to_string(key.nnodes)},
                                                {"nproc", std::to_string(key.nproc)},
                                                {"model", key.model},
-                                               {"case_dir", code},
-                                               {"config", kStepFolder + std::string(layout::kConfig)},
-                                               {"output", kStepFolder + std::string(layout::kOutput)}};
+                                               {"case_dir", layout::in_run_folder(code)},
+                                               {"config", fmt::format("{}/{}", kStepFolder, layout::kConfig)},
+                                               {"output", fmt::format("{}/{}", kStepFolder, layout::kOutput)}};
   for (const Value::Entry& entry : resolved.config.entries()) {
     if (entry.value.is_map() || entry.value.is_list()) continue;
     const Value& value = entry.value;
@@ -58,7 +58,7 @@ std::vector<std::string> foreign_command(const ResolvedCase& resolved, const std
     const std::filesystem::path path(word);
     const bool is_own = !word.empty() && !path.is_absolute() && !word.starts_with('-') &&
                         std::filesystem::is_regular_file(folder / path);
-    if (is_own) word = code + "/" + word;
+    if (is_own) word = layout::in_run_folder(code) + "/" + word;
   }
   return words;
 }
@@ -287,6 +287,8 @@ class Planner {
     out_.code[code] = folder;
     Step step;
     step.kind = StepKind::Train;
+    step.command.has_work_folder = true;
+    step.command.code = {code};
     try {
       step.command.argv = foreign_command(as_resolved, folder, code);
     } catch (const ConfigError& error) {
@@ -309,7 +311,9 @@ class Planner {
     const std::string folder = out_.plan.next_folder(step.name);
     const std::string planned_alone = layout::step_folder(1, "train") + "/";  // as train_plan() names it
     for (std::string& word : step.command.argv) {
-      if (const size_t at = word.find(kStepFolder); at != std::string::npos) word.replace(at, 4, folder);
+      for (size_t at = 0; (at = word.find(kStepFolder, at)) != std::string::npos;) {
+        word.replace(at, kStepFolder.size(), layout::in_run_folder(folder));
+      }
       if (word.starts_with(planned_alone)) word = folder + word.substr(planned_alone.size() - 1);
     }
     step.measures.key = one.key.text();
@@ -321,8 +325,10 @@ class Planner {
     step.ranks.framework = as_resolved.key.framework_name();
     for (const auto& [name, value] : environment(one.key.model)) step.command.env.insert({name, value});
     if (!as_resolved.is_native()) {
-      step.command.env["ASSAY_CASE_CONFIG"] = folder + "/" + layout::kConfig;
-      step.command.env["ASSAY_CASE_OUTPUT"] = folder + "/" + layout::kOutput;
+      const std::string own = layout::in_run_folder(folder);
+      step.command.env["ASSAY_CASE_DIR"] = layout::in_run_folder(step.command.code.at(0));
+      step.command.env["ASSAY_CASE_CONFIG"] = own + "/" + layout::kConfig;
+      step.command.env["ASSAY_CASE_OUTPUT"] = own + "/" + layout::kOutput;
       if (as_resolved.data.path) step.command.env["ASSAY_CASE_DATA"] = as_resolved.data.path->string();
     }
     if (campaign_.site.master_port > 0) step.command.env["MASTER_PORT"] = std::to_string(campaign_.site.master_port);

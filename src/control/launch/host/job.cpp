@@ -151,6 +151,7 @@ Json to_json(const LaunchRequest& request) {
               {"clear_caches", request.site.clear_caches},
               {"collect", request.staging.collect},
               {"staged", staged}};
+  if (request.command.has_work_folder) out["work_folder"] = true;
   if (!request.site.setup.empty()) out["setup"] = {{"argv", request.site.setup}, {"env", request.site.setup_env}};
   return out;
 }
@@ -164,6 +165,7 @@ LaunchRequest launch_request_of(const Json& value, const std::string& where) {
   out.command.argv = fields.texts("argv");
   out.command.env = environment_map(fields, "env");
   out.command.cwd = fields.text("cwd", 4096);
+  if (fields.has("work_folder")) out.command.has_work_folder = fields.truth("work_folder");
   out.ranks.nproc = static_cast<int>(fields.integer("nproc", 1, kMaxRanks));
   out.ranks.nnodes = static_cast<int>(fields.integer("nnodes", 1, kMaxNodes));
   out.ranks.node_rank = static_cast<int>(fields.integer("node_rank", 0, kMaxNodes));

@@ -79,9 +79,11 @@ bool write_over(const fs::path& path, std::string text) {
 Json to_json(const LaunchResult& result) {
   Json ranks = Json::array();
   for (const ExitStatus& rank : result.ranks) ranks.push_back(status_json(rank));
-  return {{"status", status_json(result.status)},        {"deciding_rank", result.deciding_rank},
-          {"failed_by_itself", result.failed_by_itself}, {"ranks", ranks},
-          {"infrastructure", result.infrastructure},     {"max_rss_bytes", result.max_rss_bytes}};
+  Json out = {{"status", status_json(result.status)},        {"deciding_rank", result.deciding_rank},
+              {"failed_by_itself", result.failed_by_itself}, {"ranks", ranks},
+              {"infrastructure", result.infrastructure},     {"max_rss_bytes", result.max_rss_bytes}};
+  if (!result.left_behind.empty()) out["left_behind"] = result.left_behind;
+  return out;
 }
 
 LaunchResult launch_result_of(const Json& value, const std::string& where) {
@@ -93,6 +95,7 @@ LaunchResult launch_result_of(const Json& value, const std::string& where) {
   for (const Json& rank : fields.list("ranks")) out.ranks.push_back(status_of(rank, fields.path("ranks")));
   out.infrastructure = fields.text("infrastructure");
   out.max_rss_bytes = fields.integer("max_rss_bytes", 0, INT64_MAX);
+  if (fields.has("left_behind")) out.left_behind = fields.texts("left_behind");
   fields.end();
   return out;
 }

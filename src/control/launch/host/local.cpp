@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <deque>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -19,6 +20,27 @@ namespace assay {
 
 namespace {
 
+constexpr std::string_view kCaseVariables = "ASSAY_CASE_";
+constexpr double kFollowSeconds = 1;    // what helpers of a rank get to see that it has ended
+constexpr double kLeftBehindGrace = 2;  // seconds from SIGTERM to SIGKILL for what did not
+constexpr int kFollowNapMs = 20;
+constexpr size_t kMostNamed = 5;  // of the processes that a rank left
+
+// "rank 0 left 2 processes running: sleep (4711), python3 (4712)"
+std::string left_behind_text(int rank, const std::vector<pid_t>& pids) {
+  std::vector<std::string> names;
+  for (const pid_t pid : pids) {
+    if (names.size() == kMostNamed) break;
+    std::ifstream file(fmt::format("/proc/{}/comm", pid));
+    std::string name;
+    std::getline(file, name);
+    names.push_back(fmt::format("{} ({})", name.empty() ? "unknown" : valid_utf8(name), pid));
+  }
+  if (pids.size() > names.size()) names.push_back(fmt::format("{} more", pids.size() - names.size()));
+  return fmt::format("rank {} left {} process{} running, which {} ended: {}", rank, pids.size(),
+                     pids.size() == 1 ? "" : "es", pids.size() == 1 ? "was" : "were", join(names, ", "));
+}
+
 class LocalStep : public RunningStep {
  public:
   explicit LocalStep(int first_rank) : first_rank_(first_rank) {}
@@ -28,7 +50,10 @@ class LocalStep : public RunningStep {
     const Stopwatch watch;
     while (true) {
       const size_t num_running = poll_ranks();
-      if (num_running == 0) return result();
+      if (num_running == 0) {
+        end_left_behind();
+        return result();
+      }
       if (rule_.is_decided()) return stop(kPeerGraceSeconds);
       const double left = seconds - watch.seconds();
       if (left <= 0) return std::nullopt;
@@ -47,6 +72,7 @@ class LocalStep : public RunningStep {
   LaunchResult stop(double grace_seconds) override {
     const Stopwatch watch;
     poll_ranks();  // who has ended until now did so by itself
+    note_left_behind();
     for (Rank& rank : ranks_) rank.process.request_stop();
     for (Rank& rank : ranks_) rank.process.stop(std::max(0.0, grace_seconds - watch.seconds()));
     return result();
@@ -56,6 +82,7 @@ class LocalStep : public RunningStep {
   struct Rank {
     Process process;
     std::optional<ExitStatus> ended = std::nullopt;  // by itself
+    bool is_looked_at = false;                       // for what it left behind
   };
 
   // Notes who has ended by itself; returns how many still run.
@@ -70,8 +97,33 @@ class LocalStep : public RunningStep {
     return num_running;
   }
 
+  // What ranks that ended by themselves had started and did not end. Helpers that see their parent's end follow it at
+  // once, and are waited for.
+  void note_left_behind() {
+    const Stopwatch watch;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      if (!ranks_[r].ended || ranks_[r].is_looked_at) continue;
+      ranks_[r].is_looked_at = true;
+      std::vector<pid_t> left = find_tree(ranks_[r].process.tree_mark());
+      while (!left.empty() && watch.seconds() < kFollowSeconds) {
+        ::poll(nullptr, 0, kFollowNapMs);
+        left = find_tree(ranks_[r].process.tree_mark());
+      }
+      if (!left.empty()) left_behind_.push_back(left_behind_text(first_rank_ + static_cast<int>(r), left));
+    }
+  }
+
+  // Before the devices of the ranks are somebody else's.
+  void end_left_behind() {
+    note_left_behind();
+    const Stopwatch watch;
+    for (Rank& rank : ranks_) rank.process.request_stop();
+    for (Rank& rank : ranks_) rank.process.stop(std::max(0.0, kLeftBehindGrace - watch.seconds()));
+  }
+
   LaunchResult result() {
     LaunchResult out;
+    out.left_behind = left_behind_;
     const size_t decider = rule_.decider().value_or(0);
     out.deciding_rank = first_rank_ + static_cast<int>(decider);
     out.failed_by_itself = rule_.decider().has_value();
@@ -86,12 +138,33 @@ class LocalStep : public RunningStep {
 
   std::deque<Rank> ranks_;
   int first_rank_;
+  std::vector<std::string> left_behind_;
   FailureRule rule_;  // of those that failed by themselves
 };
 
-std::vector<std::string> resolved_argv(std::vector<std::string> argv) {
+std::string with_run_folder(std::string text, const std::string& run) {
+  for (size_t at = 0; (at = text.find(layout::kRunFolder, at)) != std::string::npos; at += run.size()) {
+    text.replace(at, layout::kRunFolder.size(), run);
+  }
+  return text;
+}
+
+std::vector<std::string> resolved_argv(const RankCommand& command) {
+  std::vector<std::string> argv = command.argv;
   if (argv[0] == "assay-worker") argv[0] = (program_folder() / "assay-worker").string();
+  if (!command.has_work_folder) return argv;
+  for (std::string& word : argv) word = with_run_folder(word, command.cwd.string());
   return argv;
+}
+
+// Where the rank stands: out of the reach of relative names lies all that the run is judged by. Every attempt has a
+// new folder, so that it finds nothing of an earlier one.
+fs::path working_folder(const LaunchRequest& request, int rank) {
+  if (!request.command.has_work_folder) return request.command.cwd;
+  const fs::path folder = request.folder / layout::work_folder(request.attempt, rank);
+  make_folder(folder);
+  make_folder(request.folder / layout::kOutput);
+  return folder;
 }
 
 }  // namespace
@@ -104,12 +177,17 @@ std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) 
   for (int i = 0; i < request.ranks.num_servers; ++i) servers.server_ports.push_back(free_port());
   for (int local_rank = 0; local_rank < request.ranks.nproc; ++local_rank) {
     const int rank = first_rank + local_rank;
-    ProcessOptions options{.argv = resolved_argv(request.command.argv),
+    ProcessOptions options{.argv = resolved_argv(request.command),
                            .env = rank_environment(request, local_rank, node),
-                           .cwd = request.command.cwd,
+                           .cwd = working_folder(request, rank),
                            .output_file = request.folder / layout::rank_log(rank),
                            .die_with_parent = true,
                            .tree_mark = request.tree_mark + "/" + std::to_string(rank)};
+    if (request.command.has_work_folder) {
+      for (auto& [name, value] : options.env) {
+        if (name.starts_with(kCaseVariables)) value = with_run_folder(value, request.command.cwd.string());
+      }
+    }
     options.env["ASSAY_RECORDS"] = (request.folder / layout::records_file(rank)).string();
     if (request.ranks.num_servers > 0) {
       for (const auto& [name, value] : ps::role_environment(servers, rank)) options.env[name] = value;

@@ -162,6 +162,7 @@ LaunchResult HostsStep::combined() const {
     if (has_result) {
       out.ranks.insert(out.ranks.end(), state->result->ranks.begin(), state->result->ranks.end());
       out.max_rss_bytes += state->result->max_rss_bytes;
+      for (const std::string& left : state->result->left_behind) out.left_behind.push_back(left);
       seconds = std::max(seconds, state->result->status.seconds);
     } else {
       out.ranks.resize(out.ranks.size() + static_cast<size_t>(request_.ranks.nproc));

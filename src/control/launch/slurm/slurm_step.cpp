@@ -281,7 +281,9 @@ LaunchResult SlurmStep::combine() const {
       const bool known = state && state->result && static_cast<size_t>(i) < state->result->ranks.size();
       out.ranks.push_back(known ? state->result->ranks[static_cast<size_t>(i)] : lost);
     }
-    if (state && state->result) out.max_rss_bytes += state->result->max_rss_bytes;
+    if (!state || !state->result) continue;
+    out.max_rss_bytes += state->result->max_rss_bytes;
+    for (const std::string& left : state->result->left_behind) out.left_behind.push_back(left);
   }
   out.status = out.ranks.front();
   const auto& decider = states_[rule_.decider().value_or(0)];
