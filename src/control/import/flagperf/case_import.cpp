@@ -74,6 +74,8 @@ bool same_python_value(const Value& left, const Value& right) {
 }
 
 Value with_types_of(Value value, const Value& other) {
+  const bool is_flag = value.is_int() && (value.as_int() == 0 || value.as_int() == 1);
+  if (other.is_bool() && is_flag) return Value::boolean(value.as_int() == 1, value.origin());
   if (value.is_int() && other.is_double()) return as_real(value);
   // A list of numbers has one type: that with fractions as soon as one of them has any.
   if (all_numbers(value) && (has_real(value) || (other.is_list() && has_real(other)))) {
@@ -236,7 +238,8 @@ class CaseImport {
       }
       return;
     }
-    const bool differs = !name.known || !base.known || !same_python_value(base.value, name.value);
+    const bool differs =
+        !name.known || !base.known || !same_python_value(base.value, with_types_of(name.value, base.value));
     if (!is_mutable(key) && differs) add_override(file, name, base);
     if (!name.known) return;  // the reader's issues say so
     base.value = with_types_of(base.value, name.value);

@@ -11,7 +11,8 @@ namespace assay {
 
 // A number may be written with or without a fraction: 1 and 1.0 are the same here.
 bool same_python_value(const Value& left, const Value& right);
-// Whole numbers become numbers with a fraction where `other` has those, so that both have one type.
+// Whole numbers become numbers with a fraction where `other` has those, so that both have one type; 0 and 1 become
+// false and true where `other` is one of those, as in Python.
 Value with_types_of(Value value, const Value& other);
 
 // The files cases/<model>/*.yaml and vendors/*/<case>/*, into `out`.

@@ -69,25 +69,14 @@ FlagperfEntry flagperf_entry(const FlagperfTree& tree, const FlagperfCase& found
   const std::string config_file = fmt::format("assay_{}_config.py", found.framework);
   // A string of JSON is one of Python too.
   out.files[config_file] = fmt::format(kConfigText, to_line(Json(to_line(base))));
-  out.argv = {"env",
-              "ASSAY_CONFIG={config}",
+  out.argv = {"env", "ASSAY_CONFIG={config}",
               fmt::format("ASSAY_FLAGPERF_CONFIG={}/config/config_{{hardware}}x{{nnodes}}x{{nproc}}.py", adaption),
-              "python3",
-              "-u",
-              script,
-              "--data_dir",
-              "{data}",
-              "--extern_config_dir",
-              "{case_dir}",
-              "--extern_config_file",
-              config_file,
-              "--enable_extern_config",
-              "--extern_module_dir",
-              adaption + "/extern"};
-  if (found.framework != "tensorflow2") {
-    out.argv.push_back("--vendor");
-    out.argv.push_back("{vendor}");
-  }
+              "python3", "-u", script, "--data_dir={data}",
+              // One word each: a campaign takes a word that is a file of the case's folder for the path of that file,
+              // and the program joins the two itself.
+              "--extern_config_dir={case_dir}", "--extern_config_file=" + config_file, "--enable_extern_config",
+              "--extern_module_dir=" + adaption + "/extern"};
+  if (found.framework != "tensorflow2") out.argv.push_back("--vendor={vendor}");
   return out;
 }
 
