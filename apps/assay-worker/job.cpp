@@ -183,7 +183,7 @@ void Job::tell_failure(const std::exception& error) {
   if (!world_) return;
   const auto* typed = dynamic_cast<const Error*>(&error);
   const bool known = typed && (typed->kind() == ErrorKind::Communication || typed->kind() == ErrorKind::Interrupted);
-  if (!known) world_->fail(error.what());
+  if (!known) world_->fail(error.what(), typed ? typed->kind() : ErrorKind::Internal);
 }
 
 std::unique_ptr<Loader> Job::need_loader(const std::string& part, const Replicas& replicas) const {

@@ -15,7 +15,7 @@ bool holds_cases(const fs::path& folder) { return fs::is_directory(folder / "cas
 // A folder that was named must be one: a typing mistake must not choose other cases.
 fs::path named_home(const std::string& source, const fs::path& folder) {
   if (!holds_cases(folder))
-    throw UsageError(fmt::format("{} {}: this folder has no cases/; name the folder that contains cases/ and vendors/",
+    throw UsageError(fmt::format("{} {}: no folder cases/ in it; name the folder that contains cases/ and vendors/",
                                  source, folder.string()));
   return fs::absolute(folder);
 }

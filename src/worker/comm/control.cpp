@@ -236,11 +236,11 @@ void Control::give_up(const Activity& stuck) {
   throw InternalError("a job that failed is whole");
 }
 
-void Control::fail(const std::string& reason) {
+void Control::fail(const std::string& reason, ErrorKind kind) {
   if (health_->failed()) return;
-  send(message_of(ControlMessage::Fail).text(reason));
+  send(message_of(ControlMessage::Fail).text(reason).u8(kind == ErrorKind::Config));
   health_->wait_failed(1.0);  // the coordinator tells everybody, us among them: then the message is on its way
-  health_->fail(fmt::format("rank {} failed: {}", options_.rank, reason));
+  health_->fail(fmt::format("rank {} failed: {}", options_.rank, reason), kind);
 }
 
 Activity Control::leave_activity() const {
@@ -360,7 +360,10 @@ void Control::receive(const std::string& message) {
       encode(answer, activities);
       return send(answer);
     }
-    case ControlMessage::Lost: return hear(in.text());
+    case ControlMessage::Lost: {
+      const std::string reason = in.text();
+      return hear(reason, in.u8() != 0 ? ErrorKind::Config : ErrorKind::Communication);
+    }
     case ControlMessage::Ended: {
       const std::lock_guard lock(mutex_);
       ended_ = true;
@@ -371,8 +374,8 @@ void Control::receive(const std::string& message) {
   }
 }
 
-void Control::hear(const std::string& reason) {
-  health_->fail(reason);
+void Control::hear(const std::string& reason, ErrorKind kind) {
+  health_->fail(reason, kind);
   changed_.notify_all();
 }
 

@@ -40,7 +40,7 @@ class Control {
   // This call has waited for too long: finds out who is missing, fails the job, and throws.
   [[noreturn]] void give_up(const Activity& stuck);
 
-  void fail(const std::string& reason);
+  void fail(const std::string& reason, ErrorKind kind);
   void leave();
 
  private:
@@ -54,7 +54,7 @@ class Control {
   void run();
   bool serve();
   void receive(const std::string& message);
-  void hear(const std::string& reason);
+  void hear(const std::string& reason, ErrorKind kind = ErrorKind::Communication);
   Activity leave_activity() const;
 
   // Constant after construction.

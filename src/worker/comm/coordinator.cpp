@@ -122,7 +122,10 @@ void Coordinator::receive(Client& client, const std::string& message) {
       client.activities = decode_activities(in);
       client.answered = true;
       return;
-    case ControlMessage::Fail: return declare(fmt::format("rank {} failed: {}", client.rank, valid_utf8(in.text())));
+    case ControlMessage::Fail: {
+      const std::string reason = valid_utf8(in.text());
+      return declare(fmt::format("rank {} failed: {}", client.rank, reason), in.u8() != 0);
+    }
     case ControlMessage::Leave:
       num_left_ += !client.left;
       client.left = true;
@@ -232,11 +235,11 @@ void Coordinator::lose(Client& client, const std::string& why) {
   declare(fmt::format("rank {} is lost: {} ({})", client.rank, why, process_text(client.member)));
 }
 
-void Coordinator::declare(const std::string& reason) {
+void Coordinator::declare(const std::string& reason, bool is_refusal) {
   if (state_ == State::Failed || state_ == State::Ended) return;
   state_ = State::Failed;
   reason_ = reason;
-  broadcast(message_of(ControlMessage::Lost).text(reason));
+  broadcast(message_of(ControlMessage::Lost).text(reason).u8(is_refusal));
 }
 
 void Coordinator::refuse(Client& client, const std::string& reason, ControlMessage how) {

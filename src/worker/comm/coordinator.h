@@ -43,7 +43,7 @@ class Coordinator {
   void complete_join();
   void answer_numbers_and_keys(Client& client, ControlMessage type, Decoder& in);
   void lose(Client& client, const std::string& why);
-  void declare(const std::string& reason);
+  void declare(const std::string& reason, bool is_refusal = false);  // a refusal of the configuration
   void refuse(Client& client, const std::string& reason, ControlMessage how = ControlMessage::Refuse);
   void check_times();
   void open_query(Client& client, Decoder& in);

@@ -2,14 +2,13 @@
 
 #include <chrono>
 
-#include "base/error.h"
-
 namespace assay::comm {
 
-void Health::fail(const std::string& reason) {
+void Health::fail(const std::string& reason, ErrorKind kind) {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return;
   reason_ = reason;
+  kind_ = kind;
   failed_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
@@ -23,7 +22,9 @@ void Health::check(const std::string& where) const {
   if (!failed()) return;
   const std::string why = reason();
   // The watchdog's reason begins with the call itself.
-  throw CommunicationError(where.empty() || why.starts_with(where) ? why : where + ": " + why);
+  const std::string text = where.empty() || why.starts_with(where) ? why : where + ": " + why;
+  if (kind_ == ErrorKind::Config) throw ConfigError(text);  // constant once it has failed
+  throw CommunicationError(text);
 }
 
 bool Health::wait_failed(double seconds) const {

@@ -7,15 +7,18 @@
 #include <mutex>
 #include <string>
 
+#include "base/error.h"
+
 namespace assay::comm {
 
 class Health {
  public:
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // The first reason stays.
-  void fail(const std::string& reason);
+  // The first reason stays. `kind`: Config when a process refused the configuration, which is that of all.
+  void fail(const std::string& reason, ErrorKind kind = ErrorKind::Communication);
   std::string reason() const;
-  // Throws CommunicationError when it has failed. `where` begins the message: "all_reduce #17 of dp".
+  // Throws CommunicationError, or ConfigError for that kind, when it has failed. `where` begins the message:
+  // "all_reduce #17 of dp".
   void check(const std::string& where = {}) const;
   // Waits at most this long for a failure; whether there is one.
   bool wait_failed(double seconds) const;
@@ -25,6 +28,7 @@ class Health {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::string reason_;
+  ErrorKind kind_ = ErrorKind::Communication;
 };
 
 }  // namespace assay::comm

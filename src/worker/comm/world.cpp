@@ -44,7 +44,7 @@ class WorldOfOne : public World {
     ASSAY_CHECK(ranks == std::vector<int>{0}, "a world of one has one rank");
     return std::make_unique<SoloCommunicator>(0, name);
   }
-  void fail(const std::string&) override {}
+  void fail(const std::string&, ErrorKind) override {}
   void leave() override {}
 };
 
@@ -65,7 +65,7 @@ class WorldOfMany : public World {
   int num_hosts() const override { return *std::max_element(core_->hosts().begin(), core_->hosts().end()) + 1; }
   std::string describe() const override { return core_->describe(); }
   std::unique_ptr<Communicator> group(const std::vector<int>& ranks, const std::string& name) override;
-  void fail(const std::string& reason) override { core_->control().fail(reason); }
+  void fail(const std::string& reason, ErrorKind kind) override { core_->control().fail(reason, kind); }
   void leave() override { core_->control().leave(); }
 
  private:

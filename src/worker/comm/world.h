@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 
 namespace assay::comm {
@@ -46,8 +47,9 @@ class World {
   // each of them for the groups it is in in the same order. `name` is the same on all of them: "dp", "tp".
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& ranks, const std::string& name) = 0;
 
-  // Tells the others that this process fails, so that they end at once and name it and its reason.
-  virtual void fail(const std::string& reason) = 0;
+  // Tells the others that this process fails, so that they end at once and name it and its reason. Of kind Config the
+  // others fail with ConfigError too, whoever of them finds the mistake first: the configuration is that of all.
+  virtual void fail(const std::string& reason, ErrorKind kind = ErrorKind::Internal) = 0;
   // The normal end: waits until all have come here, then a closed connection is not a loss.
   virtual void leave() = 0;
 };

@@ -106,11 +106,6 @@ bool MeshStrategy::measures() const {
 }
 
 void MeshStrategy::refuse(const Module& module) const {
-  if (options_.shards() && options_.sharding_stage == 3 && options_.pipeline > 1) {
-    throw ConfigError(
-        "Distributed.sharding.sharding_stage 3 with pp_degree above 1: a pipeline keeps its own weights "
-        "anyway; use stage 1 or 2");
-  }
   if (options_.tensor > 1 && module.model().weight_splits().empty()) {
     throw ConfigError(
         "Distributed.mp_degree above 1: this model does not say how its weights are split "

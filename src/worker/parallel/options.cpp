@@ -53,6 +53,11 @@ ParallelOptions read_parallel_options(const WorkerConfig& config, int world_size
   }
   if (o.virtual_stages > 1 && o.pipeline == 1) section.fail("virtual_pp_degree", "needs pp_degree above 1");
   if (o.sequence && o.tensor == 1) section.fail("sequence_parallel", "needs mp_degree above 1");
+  if (o.shards() && o.sharding_stage == 3 && o.pipeline > 1) {
+    throw ConfigError(
+        "Distributed.sharding.sharding_stage 3 with pp_degree above 1: a pipeline keeps its own weights "
+        "anyway; use stage 1 or 2");
+  }
   return o;
 }
 

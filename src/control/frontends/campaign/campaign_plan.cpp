@@ -35,11 +35,19 @@ std::string step_name(const CaseKey& key, std::set<std::string>& taken) {
   return unique;
 }
 
+// Where a command finds its data. Data that is copied to hosts lies beside the run folder, and a command stands
+// elsewhere.
+std::string data_for_command(const ResolvedCase& resolved) {
+  if (!resolved.data.path) return "";
+  const std::string path = resolved.data.path->string();
+  return resolved.data.path->is_relative() ? layout::in_run_folder(path) : path;
+}
+
 // The command of a case of another framework. A word that is a file of the case's folder means that file.
 std::vector<std::string> foreign_command(const ResolvedCase& resolved, const std::filesystem::path& folder,
                                          const std::string& code) {
   const CaseKey& key = resolved.key;
-  std::map<std::string, std::string> values = {{"data", resolved.data.path ? resolved.data.path->string() : ""},
+  std::map<std::string, std::string> values = {{"data", data_for_command(resolved)},
                                                {"vendor", resolved.vendor},
                                                {"hardware", key.hardware},
                                                {"nnodes", std::to_string(key.nnodes)},
@@ -329,7 +337,7 @@ class Planner {
       step.command.env["ASSAY_CASE_DIR"] = layout::in_run_folder(step.command.code.at(0));
       step.command.env["ASSAY_CASE_CONFIG"] = own + "/" + layout::kConfig;
       step.command.env["ASSAY_CASE_OUTPUT"] = own + "/" + layout::kOutput;
-      if (as_resolved.data.path) step.command.env["ASSAY_CASE_DATA"] = as_resolved.data.path->string();
+      if (as_resolved.data.path) step.command.env["ASSAY_CASE_DATA"] = data_for_command(as_resolved);
     }
     if (campaign_.site.master_port > 0) step.command.env["MASTER_PORT"] = std::to_string(campaign_.site.master_port);
     step.limits.retries = campaign_.retries;
