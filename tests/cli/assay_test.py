@@ -13,14 +13,14 @@ COMMANDS = ["demo", "train", "resume", "report", "cases", "config", "log", "data
 
 
 class Help(CliTest):
-    def test_help_has_every_command_and_examples(self):
+    def test_shows_every_command_and_examples_in_help(self):
         text = self.assay("--help").stdout
         for command in COMMANDS:
             self.assertIn(f"\n  {command} ", text)
         self.assertIn("Examples:", text)
         self.assertIn("Exit codes:", text)
 
-    def test_every_command_has_help(self):
+    def test_has_help_for_every_command(self):
         for command in COMMANDS:
             text = self.assay(command, "--help").stdout
             self.assertIn("Usage: assay " + command, text)
@@ -33,7 +33,7 @@ class Help(CliTest):
             yield (*words, name)
             yield from self.commands_below(*words, name)
 
-    def test_every_help_has_its_own_examples_and_the_options_of_every_command(self):
+    def test_shows_own_examples_and_common_options_in_every_help(self):
         commands = list(self.commands_below())
         self.assertGreater(len(commands), 25, commands)
         for words in commands:
@@ -46,10 +46,10 @@ class Help(CliTest):
             for option in ("--json", "--runs", "--home", "-q,--quiet", "-v,--verbose"):
                 self.assertEqual(text.count(f"\n  {option} "), 1, (words, option))
 
-    def test_version(self):
+    def test_prints_the_version(self):
         self.assertRegex(self.assay("--version").stdout, r"^assay \d+\.\d+\.\d+ \(")
 
-    def test_nothing_given_shows_help(self):
+    def test_shows_help_without_arguments(self):
         self.assertIn("Usage: assay", self.assay(expect=2).stderr)
 
 
@@ -61,7 +61,7 @@ class Mistakes(CliTest):
         self.assertEqual(done.stderr.count("error:"), 1, "one clear message")
         self.assertEqual(self.runs(), [], "nothing half written")
 
-    def test_commands_and_options(self):
+    def test_explains_wrong_commands_and_options(self):
         self.check("dmeo", says="no command 'dmeo' (did you mean 'demo'?)")
         self.check("demo", "--dry-rnu", says="did you mean '--dry-run'?")
         self.check("train", "resnet", "--batch-sise", "3", says="did you mean '--batch_size'?")
@@ -69,7 +69,7 @@ class Mistakes(CliTest):
         self.check("resume", "nothing", says="no run 'nothing'")
         self.check("completion", "tcsh", says="tcsh")
 
-    def test_configuration(self):
+    def test_explains_wrong_configurations(self):
         self.check("train", "resnte", says="did you mean 'resnet'?")
         self.check("train", "resnet", "--set", "Engine.max_step=3", says="did you mean 'Engine.max_steps'?")
         self.check("train", "resnet", "--set", "Engine.max_steps=ten", says=["Engine.max_steps", "ten"])
@@ -81,7 +81,7 @@ class Mistakes(CliTest):
         self.check("train", "resnet", "--nnode", "2", "--node_rank", "2", "--master_addr", "::1", says="--node_rank")
         self.check("train", "resnet", "--precision_align", "yes", says="--precision_align")
 
-    def test_a_vendor_cannot_change_the_target_in_the_closed_division(self):
+    def test_keeps_the_target_from_vendors_in_the_closed_division(self):
         home = self.folder / "home"
         (home / "vendors/acme/resnet").mkdir(parents=True)
         (home / "cases").symlink_to(SOURCE / "cases")
@@ -92,19 +92,19 @@ class Mistakes(CliTest):
         self.assertIn("target.value", done.stderr)
         self.assertEqual(self.runs(), [])
 
-    def test_a_missing_data_set(self):
+    def test_explains_a_missing_data_set(self):
         self.check("train", "resnet", "--dataset_path", "/no/such/folder", says=["/no/such/folder", "dataset-fashion-mnist"])
         self.check("demo", "--set", "data.path=/no/such/folder", says="/no/such/folder")
 
-    def test_no_home(self):
+    def test_explains_a_missing_home(self):
         self.check("--home", "/tmp/no-such-home", "cases", says="no folder cases/")
 
-    def test_unwritable_runs(self):
+    def test_explains_unwritable_runs(self):
         (self.folder / "file").write_text("x")
         done = self.assay("--runs", "file/below", "demo", expect=4)
         self.assertIn("file/below", done.stderr)
 
-    def test_damaged_run_folders(self):
+    def test_explains_damaged_run_folders(self):
         run = self.folder / "runs" / "r"
         run.mkdir(parents=True)
         (run / "plan.json").write_text("{ not json")
@@ -117,7 +117,7 @@ class Mistakes(CliTest):
 
 
 class RunAFile(CliTest):
-    def test_a_case_has_the_plan_of_train(self):
+    def test_plans_a_case_as_train_does(self):
         case = SOURCE / "cases/simplenet"
         trained = json.loads(self.assay("train", "simplenet", "--dry-run", "--json").stdout)
         for path in (case, case / "case.yaml"):
@@ -125,7 +125,7 @@ class RunAFile(CliTest):
         full = json.loads(self.assay("run", case / "full.yaml", "--dry-run", "--json").stdout)
         self.assertEqual(full["case"], json.loads(self.assay("train", "simplenet-full", "--dry-run", "--json").stdout)["case"])
 
-    def test_a_case_is_trained(self):
+    def test_trains_a_case(self):
         home = self.folder / "home"
         (home / "cases/small").mkdir(parents=True)
         text = (SOURCE / "cases/simplenet/case.yaml").read_text().replace("model: simplenet", "model: small")
@@ -137,7 +137,7 @@ class RunAFile(CliTest):
         run, = self.runs()
         self.assertTrue((run / "steps/1-train/output/model.safetensors").exists())
 
-    def test_a_file_that_nobody_recognises(self):
+    def test_rejects_a_file_that_nobody_recognises(self):
         (self.folder / "notes.txt").write_text("cases: none")
         done = self.assay("run", "notes.txt", expect=2)
         for part in ("notes.txt: not a file that assay can run", "campaign.yaml", "case.yaml"):
@@ -147,7 +147,7 @@ class RunAFile(CliTest):
 
 
 class Everyday(CliTest):
-    def test_start_up_is_fast(self):
+    def test_starts_fast(self):
         best = min(self.time_of([ASSAY, "cases"]) for _ in range(10))
         # 20 ms is the promise; a loaded machine gets some room here, bench/startup has the figure.
         self.assertLess(best, 0.06 * SLOWER)
@@ -157,7 +157,7 @@ class Everyday(CliTest):
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=self.environment())
         return time.perf_counter() - start
 
-    def test_cases(self):
+    def test_lists_cases(self):
         self.assertIn("resnet", self.assay("cases").stdout)
         cases = json.loads(self.assay("cases", "--json").stdout)
         files = sorted((SOURCE / "cases").glob("*/*.yaml"), key=lambda p: (p.parent.name, p.stem != "case", p.stem))
@@ -185,7 +185,7 @@ class Everyday(CliTest):
         self.assertRegex("\n".join(lines), rf"gpt +3\.4M +sotu-bpe +bits_per_byte <= 1\.95 +{value} {word}\n")
         self.assertRegex("\n".join(lines), r"resnet-50 +25\.6M +fashion-images +accuracy >= 0\.759 +-\n")
 
-    def test_doctor(self):
+    def test_checks_the_machine(self):
         done = self.assay("doctor", expect=None)
         self.assertIn(done.returncode, (0, 4))
         for word in ["libtorch", "BLAS", "GFLOPS", "threads", "memory", "oneDNN", "gloo", "compiler"]:
@@ -194,7 +194,7 @@ class Everyday(CliTest):
         for finding in findings:
             self.assertEqual(finding["state"] == "problem", finding["fix"] is not None, finding)
 
-    def test_doctor_names_a_missing_worker(self):
+    def test_names_a_missing_worker(self):
         alone = self.folder / "alone"
         alone.mkdir()
         (alone / "assay").write_bytes(pathlib.Path(ASSAY).read_bytes())
@@ -204,7 +204,7 @@ class Everyday(CliTest):
         self.assertIn("assay-worker", done.stdout)
         self.assertIn("fix: ", done.stdout)
 
-    def test_completion_in_a_real_bash(self):
+    def test_completes_in_a_real_bash(self):
         script = ("source <(assay completion bash); "
                   "COMP_WORDS=(assay train res); COMP_CWORD=2; _assay; echo \"${COMPREPLY[@]}\"; "
                   "COMP_WORDS=(assay train --batch); COMP_CWORD=2; _assay; echo \"${COMPREPLY[@]}\"; "

@@ -43,7 +43,7 @@ class FarHostsTest(CampaignTest):
         self.write({"quick:pytorch:chip:2:1:1": {"data": str(self.data), "stage": True}}, **self.hosts)
         return self.assay("run", "campaign.yaml", expect=expect)
 
-    def test_data_is_copied_once_and_used_where_it_is(self):
+    def test_copies_data_once_and_uses_it_in_place(self):
         self.use_reader()
         self.assertIn("copied to 2 and checked", self.run_staged().stderr)
         self.assertEqual(len(self.staged(0)), 1)
@@ -58,7 +58,7 @@ class FarHostsTest(CampaignTest):
         results = json.loads(self.assay("report", "last", "--json").stdout)["results"]
         self.assertEqual(results[0]["final_accuracy"], 0.97)
 
-    def test_data_that_changes_before_a_resume_is_refused(self):
+    def test_rejects_data_that_changed_before_a_resume(self):
         self.use_reader()
         (self.data / "train/value.txt").write_text("0.5")
         self.run_staged(expect=1)  # below the target
@@ -69,7 +69,7 @@ class FarHostsTest(CampaignTest):
         self.assertIn("changed since the run was planned", done.stderr)
         self.assertEqual(self.staged(0) + self.staged(1), [])
 
-    def test_wrong_data_is_not_sent(self):
+    def test_sends_no_wrong_data(self):
         self.use_reader()
         case = self.home / "cases/quick/case.yaml"
         case.write_text(case.read_text().replace("layout: none}", "layout: none, sha256: {train/value.txt: " + "a" * 64 + "}}"))
@@ -81,7 +81,7 @@ class FarHostsTest(CampaignTest):
         self.write({"quick:pytorch:chip:2:1:1": {"data": str(self.data), "stage": "yes please"}}, **self.hosts)
         self.assertRegex(self.assay("run", "campaign.yaml", expect=2).stderr, "campaign.yaml:[0-9]+: stage: must be true or false")
 
-    def test_versions_must_be_told(self):
+    def test_requires_versions(self):
         case = self.home / "cases/quick/case.yaml"
         case.write_text(case.read_text() + "  versions: {engine: [no-such-program, --version]}\n")
         self.write({"quick:pytorch:chip:2:1:1": None}, **self.hosts)
@@ -89,7 +89,7 @@ class FarHostsTest(CampaignTest):
         case.write_text(CASE + "  versions: {engine: no list}\n")
         self.assertRegex(self.assay("run", "campaign.yaml", expect=2).stderr, "case.yaml: config.versions")
 
-    def test_results_tell_where_they_come_from(self):
+    def test_shows_the_origin_of_results(self):
         case = self.home / "cases/quick/case.yaml"
         case.write_text(case.read_text() + "  versions: {python: [python3, --version]}\n")
         self.write({"quick:pytorch:chip:2:1:1": None}, **self.hosts)

@@ -53,10 +53,10 @@ class KilledControllerTest(FaultTest):
                 self.assay("resume", run.name)
                 self.check_whole(run)
 
-    def test_on_this_machine(self):
+    def test_survives_kills_on_this_machine(self):
         self.kill_everywhere()
 
-    def test_over_ssh(self):
+    def test_survives_kills_over_ssh(self):
         if ssh_support.missing():
             self.skipTest(ssh_support.missing())
         ssh = ssh_support.SshHosts(self.folder / "ssh", 1)
@@ -86,7 +86,7 @@ class CutNetworkTest(FaultTest):
         self.wait_for_log("step 5 ", 60)
         return process
 
-    def test_a_link_that_stays_cut(self):
+    def test_reports_a_link_that_stays_cut(self):
         process = self.start_campaign(lease=5)
         self.network.cut()
         self.assertEqual(process.wait(60 * SLOWER), 4)
@@ -95,7 +95,7 @@ class CutNetworkTest(FaultTest):
         self.assertIn("node2", end["reason"])
         self.assert_nothing_runs(seconds=30)  # also behind the cut, where the lease has ended
 
-    def test_a_link_that_comes_back(self):
+    def test_survives_a_link_that_comes_back(self):
         process = self.start_campaign(lease=60)
         self.network.cut()
         time.sleep(4)  # longer than ssh waits for an answer
@@ -128,7 +128,7 @@ class FullDiskTest(FaultTest):
                 except OSError:
                     piece //= 2
 
-    def test_a_disk_that_fills_up_and_is_freed_again(self):
+    def test_resumes_after_a_full_disk_is_freed(self):
         self.write({"quick:pytorch:chip:1:1:2": {"set": {"count": 40}}}, lease=15, monitor={"interval": 0})
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
@@ -145,7 +145,7 @@ class FullDiskTest(FaultTest):
         results = json.loads(self.assay("report", run.name, "--json").stdout)["results"]
         self.assertEqual([result["final_accuracy"] for result in results], [0.91, 0.91])
 
-    def test_a_disk_that_is_full_from_the_beginning(self):
+    def test_explains_a_disk_that_is_full_from_the_start(self):
         self.write({"quick:pytorch:chip:1:1:1": None})
         self.fill()
         done = self.assay("run", "campaign.yaml", expect=4)

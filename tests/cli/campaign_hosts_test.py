@@ -25,7 +25,7 @@ class SshTest(CampaignTest):
         self.addCleanup(self.ssh.close)
         self.hosts = {"launcher": "ssh", "hosts": [{**host, "slots": 2} for host in self.ssh.hosts]}
 
-    def test_ranks_run_on_both_hosts(self):
+    def test_runs_ranks_on_both_hosts(self):
         self.write({"quick:pytorch:chip:2:2:1": None, "quick:pytorch:chip:1:1:2": None}, concurrency=2, **self.hosts)
         self.assay("run", "campaign.yaml")
         step = self.last_run() / "steps/1-quick-pytorch-chip-2x2"
@@ -34,7 +34,7 @@ class SshTest(CampaignTest):
         self.assertEqual(set(end["outcome"] for end in self.ends().values()), {"Pass"})
         self.assert_nothing_runs()
 
-    def test_without_a_work_folder_it_is_in_the_home_folder(self):
+    def test_uses_the_home_folder_without_a_work_folder(self):
         homes = [self.folder / f"login{i}" for i in (0, 1)]
         for i, home in enumerate(homes):
             home.mkdir()
@@ -47,7 +47,7 @@ class SshTest(CampaignTest):
         for home in homes:
             self.assertTrue((home / ".assay" / self.last_run().name).is_dir())
 
-    def test_setup_runs_once_on_every_host(self):
+    def test_runs_setup_once_on_every_host(self):
         setup = self.home / "vendors/fake/setup"
         setup.write_text("#!/bin/sh\necho rank $RANK >> ../setup.log\n")  # beside the run folder there
         setup.chmod(0o755)
@@ -56,16 +56,16 @@ class SshTest(CampaignTest):
         for i, host in enumerate(self.ssh.hosts):
             self.assertEqual((pathlib.Path(host["work_dir"]) / "setup.log").read_text(), f"rank {i}\n")
 
-    def test_a_case_that_was_put_right(self):
+    def test_runs_a_corrected_case(self):
         self.check_put_right(**self.hosts)
 
-    def test_a_rank_that_fails_on_the_other_host(self):
+    def test_names_a_failing_rank_of_the_other_host(self):
         self.write({"quick:pytorch:chip:2:1:1": {"set": {"what": "fail", "count": 1000}}}, **self.hosts)
         self.assay("run", "campaign.yaml", expect=1)
         self.assertEqual(self.ends()["quick-pytorch-chip-2x1"]["reason"], "node2, rank 1: exit code 7: it broke")
         self.assert_nothing_runs()
 
-    def test_what_is_in_the_way_is_told_at_once(self):
+    def test_reports_all_preflight_problems_at_once(self):
         self.ssh.stop(1)
         known = self.ssh.known_hosts.read_text()
         self.ssh.known_hosts.write_text(known.split("\n")[1] + "\n")
@@ -74,7 +74,7 @@ class SshTest(CampaignTest):
         self.assertRegex(done.stderr, "(?s)node1: .*key.*node2: ")
         self.assertEqual(self.runs(), [])
 
-    def test_a_host_that_is_gone_in_the_middle(self):
+    def test_survives_a_host_lost_in_the_middle(self):
         self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 100000}}}, retries=0, lease=8, **self.hosts)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
@@ -83,7 +83,7 @@ class SshTest(CampaignTest):
         self.assertIn("node2", self.ends()["quick-pytorch-chip-2x1"]["reason"])
         self.assert_nothing_runs()
 
-    def test_a_connection_that_comes_back(self):
+    def test_survives_a_connection_that_comes_back(self):
         self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 80}}}, retries=0, lease=60, **self.hosts)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
@@ -92,7 +92,7 @@ class SshTest(CampaignTest):
         steps = re.findall(r"^step ([0-9]+) ", (self.last_run() / "steps/1-quick-pytorch-chip-2x1/rank0.log").read_text(), re.M)
         self.assertEqual([int(s) for s in steps], list(range(1, 81)))
 
-    def test_a_killed_controller_is_replaced(self):
+    def test_reattaches_after_a_killed_controller(self):
         self.write({"quick:pytorch:chip:2:1:1": {"set": {"count": 100}}}, lease=60, **self.hosts)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
@@ -104,7 +104,7 @@ class SshTest(CampaignTest):
         self.assert_nothing_runs()
 
 
-    def test_a_resume_looks_at_the_hosts_while_a_step_runs(self):
+    def test_checks_hosts_on_resume_while_a_step_runs(self):
         gate, data = self.folder / "gate", self.folder / "data"
         data.mkdir()
         self.write({"quick:pytorch:chip:2:1:1": {"set": {"what": "gate"}}, "quick:pytorch:chip:2:2:1": {"data": str(data)}},
@@ -141,7 +141,7 @@ class OwnFilesTest(CampaignTest):
     def sees(self, i, path):
         return subprocess.run(self.ssh.ssh(i) + [f"test -e '{path}'"], stdin=subprocess.DEVNULL, timeout=60).returncode == 0
 
-    def test_mindspore_knows_the_devices_own_addresses(self):
+    def test_gives_mindspore_the_device_addresses(self):
         folder = self.home / "cases/table"
         folder.mkdir()
         (folder / "run.py").write_text("import json, os\nprint('table', json.dumps(json.load(open(os.environ['RANK_TABLE_FILE']))))\n"
@@ -173,7 +173,7 @@ class OwnFilesTest(CampaignTest):
         self.assertIn("/etc/hccn.conf:5: 'address_2=x' has no address", log)
         self.assertNotIn("hccn.conf", (step / "supervisor.node1.log").read_text())
 
-    def test_a_plugin_that_only_this_machine_has(self):
+    def test_sends_a_plugin_that_only_this_machine_has(self):
         library = self.folder / "lib/own.so"
         library.parent.mkdir()
         shutil.copy(BIN / "plugins/reference.so", library)
@@ -193,7 +193,7 @@ class OwnFilesTest(CampaignTest):
         named = [record["data"]["plugin"] for record in records if "plugin" in record.get("data", {})]
         self.assertEqual([(plugin["name"], pathlib.Path(plugin["library"])) for plugin in named], [("reference", there.resolve())])
 
-    def test_a_plugin_that_nobody_has_is_told(self):
+    def test_names_a_plugin_that_nobody_has(self):
         hosts = self.start_hosts(1, None)
         (self.folder / "campaign.yaml").write_text(json.dumps({
             "vendor": "cpu", "division": "open", **hosts, "cases": {
@@ -208,7 +208,7 @@ class OtherUserTest(CampaignTest):
     uid = 54321
 
     @unittest.skipIf(hosts_test.missing(), f"a host with another user: {hosts_test.missing()}")
-    def test_nobody_needs_root_there(self):
+    def test_needs_no_root_on_the_hosts(self):
         self.folder.chmod(0o755)
         home = self.folder / "bench"
         passwd = self.folder / "passwd"
@@ -260,7 +260,7 @@ class SameEverywhereTest(CampaignTest):
         return hosts.hosts, lambda words: network.command(0, words)
 
     @unittest.skipIf(slurm_support.missing(), slurm_support.missing())
-    def test_the_tables_of_ssh_and_of_slurm_agree(self):
+    def test_gives_the_same_tables_over_ssh_and_slurm(self):
         hosts, enter = self.two_hosts()
         # Gloo of PyTorch asks for the address of a host's name, which these do not have.
         network = {} if hosts_test.missing() else {"environment": {"GLOO_SOCKET_IFNAME": "eth0"}}

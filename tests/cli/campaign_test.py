@@ -16,7 +16,7 @@ FASHION = "/usr/share/datasets/fashion-mnist"
 
 
 class RunTest(CampaignTest):
-    def test_rounds_are_run_judged_and_shown(self):
+    def test_runs_judges_and_shows_rounds(self):
         self.write({"quick:pytorch:chip:1:2:2": None})
         done = self.assay("run", "campaign.yaml")
         self.assertEqual({name: end["outcome"] for name, end in self.ends().items()},
@@ -34,7 +34,7 @@ class RunTest(CampaignTest):
         self.assertEqual(json.loads(self.assay("ps", "--all", "--json").stdout)[0]["state"], "Pass")
         self.assert_nothing_runs()
 
-    def test_wrong_patterns_are_found_before_anything_starts(self):
+    def test_rejects_wrong_patterns_before_anything_starts(self):
         self.write({"quick:pytorch:chip:1:1:1": None})
         path = self.home / "cases/quick/case.yaml"
         good = path.read_text()
@@ -47,12 +47,12 @@ class RunTest(CampaignTest):
                     self.assertIn(place, self.assay("run", "campaign.yaml", *more, expect=2).stderr)
             self.assertEqual(self.runs(), [])
 
-    def test_a_dry_run_starts_nothing(self):
+    def test_starts_nothing_in_a_dry_run(self):
         self.write({"quick:pytorch:chip:1:1:1": None})
         self.assertIn("quick-pytorch-chip-1x1", self.assay("run", "campaign.yaml", "--dry-run").stdout)
         self.assertEqual(self.runs(), [])
 
-    def test_the_first_rank_that_fails_decides(self):
+    def test_blames_the_first_failing_rank(self):
         for what, reason, code, number in (("fail", "rank 1: exit code 7: it broke", 7, None),
                                            ("die", "rank 1: killed by signal 9", None, 9)):
             self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": what, "count": 100000}}})
@@ -63,7 +63,7 @@ class RunTest(CampaignTest):
             self.assertIn("Last lines of", done.stdout)
             self.assert_nothing_runs()
 
-    def test_limits_of_time_and_of_silence(self):
+    def test_keeps_limits_of_time_and_silence(self):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}, "stall_limit": 1}})
         self.assay("run", "campaign.yaml", expect=1)
         self.assertIn("no line and no record for 1.0", self.ends()["quick-pytorch-chip-1x1"]["reason"])
@@ -76,7 +76,7 @@ class RunTest(CampaignTest):
         self.assertIn("stopped at its time limit", self.ends()["quick-pytorch-chip-1x1"]["reason"])
         self.assert_nothing_runs()
 
-    def test_a_busy_port_is_told_at_once(self):
+    def test_reports_a_busy_port_at_once(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -86,7 +86,7 @@ class RunTest(CampaignTest):
         self.assertIn(f"port {taken_port} is in use", done.stderr)
         self.assertEqual(self.runs(), [])  # nothing was started
 
-    def test_two_operators_and_one_device(self):
+    def test_names_the_user_of_a_busy_device(self):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}})
         first = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2")
@@ -102,7 +102,7 @@ class RunTest(CampaignTest):
         self.assert_nothing_runs(holder)
         self.assay("run", "second.yaml")
 
-    def test_two_campaigns_at_once_on_their_own_devices(self):
+    def test_runs_two_campaigns_on_their_own_devices(self):
         gate = self.folder / "gate"
         self.write({"quick:pytorch:chip:1:1:2": {"set": {"what": "gate"}}, "quick:pytorch:chip:1:2:1": None}, concurrency=3,
                    devices=[0, 1, 2], environment={"GATE": str(gate)})
@@ -115,7 +115,7 @@ class RunTest(CampaignTest):
         gate.touch()
         self.assertEqual(first.wait(120), 0)
 
-    def test_wrong_files_are_told_with_their_place(self):
+    def test_names_the_place_in_wrong_files(self):
         for text, wanted in ((b"vendor: fake\ncases: {quick:pytorch:chip:1:1:1: /}\nretrys: 3\n", "campaign.yaml:3: .*retries"),
                              (b"vendor: fake\ncases:\n  quik:pytorch:chip:1:1:1:\n", "campaign.yaml:3: .*did you mean 'quick'"),
                              (b"vendor: fake\ncases:\n  quick:pytorch:ship:1:1:1:\n", "campaign.yaml:3: .*no hardware 'ship'"),
@@ -129,14 +129,14 @@ class RunTest(CampaignTest):
         self.assay("run", "missing.yaml", expect=2)
         self.assertEqual(self.runs(), [])
 
-    def test_max_failures(self):
+    def test_stops_after_max_failures(self):
         self.write({"quick:pytorch:chip:1:1:4": {"set": {"what": "fail"}}}, max_failures=2)
         self.assay("run", "campaign.yaml", expect=1)
         outcomes = [end["outcome"] for end in self.ends().values()]
         self.assertEqual(outcomes.count("Error"), 2)
         self.assertEqual(outcomes.count("Skipped"), 3)  # two rounds and the judgement
 
-    def test_the_vendor_s_setup_and_variables(self):
+    def test_applies_the_vendors_setup_and_variables(self):
         vendor = self.home / "vendors/fake"
         (vendor / "setup").write_text("#!/bin/sh\necho prepared by $WHO\n")
         (vendor / "setup").chmod(0o755)
@@ -153,7 +153,7 @@ class RunTest(CampaignTest):
         self.assertEqual(self.ends()["setup"]["reason"], "stopped: no line and no record for 2.00 s")
         self.assert_nothing_runs()
 
-    def test_everything_in_the_way_is_told_at_once(self):
+    def test_reports_all_preflight_problems_at_once(self):
         (self.folder / "data").mkdir()
         (self.folder / "data/train.bin").write_text("changed")
         case = self.home / "cases/quick/case.yaml"
@@ -178,10 +178,10 @@ class RunTest(CampaignTest):
                     self.assertIn(words, done.stderr)
         self.assertEqual(self.runs(), [])
 
-    def test_a_case_that_was_put_right(self):
+    def test_runs_a_corrected_case(self):
         self.check_put_right()
 
-    def test_logs_of_a_rank_while_it_runs(self):
+    def test_shows_logs_of_a_running_rank(self):
         gate = self.folder / "gate"
         self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": "gate"}}}, environment={"GATE": str(gate)})
         process = self.start("run", "campaign.yaml")
@@ -200,7 +200,7 @@ class RunTest(CampaignTest):
         self.assertIn("rank 1 of 2", self.assay("logs", "last", "--rank", 1, "--step", "quick-pytorch-chip-1x2").stdout)
         self.assertIn("no such log", self.assay("logs", "last", "--rank", 2, "--step", "quick-pytorch-chip-1x2", expect=2).stderr)
 
-    def test_the_page_cache_is_dropped_where_that_is_allowed(self):
+    def test_drops_the_page_cache_where_allowed(self):
         said = {}
         for clear in True, False:
             self.write({"quick:pytorch:chip:1:1:1": None}, clear_caches=clear)
@@ -210,7 +210,7 @@ class RunTest(CampaignTest):
         self.assertIn("dropped the page cache" if allowed else "the page cache stays: ", said[True])
         self.assertNotIn("page cache", said[False])
 
-    def test_a_round_beside_other_work_is_marked_suspect(self):
+    def test_marks_a_round_beside_other_work_suspect(self):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"count": 60}}})
         busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
         try:
@@ -225,7 +225,7 @@ class RunTest(CampaignTest):
 
 
 class CrashTest(CampaignTest):
-    def test_what_still_runs_is_taken_over(self):
+    def test_reattaches_to_what_still_runs(self):
         self.write({"quick:pytorch:chip:1:2:1": {"set": {"count": 60}}}, lease=60)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 5 ")
@@ -240,7 +240,7 @@ class CrashTest(CampaignTest):
         self.assertEqual([int(s) for s in steps], list(range(1, 61)))  # each once: it never began again
         self.assertEqual(json.loads((step / "status.json").read_text())["attempt"], 1)
 
-    def test_nobody_comes_back_for_it(self):
+    def test_stops_when_the_lease_expires(self):
         self.write({"quick:pytorch:chip:1:2:1": {"set": {"what": "hang"}}}, lease=6)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2 ")
@@ -249,7 +249,7 @@ class CrashTest(CampaignTest):
         self.assert_nothing_runs()
         self.assertEqual(json.loads(self.assay("ps", "--json").stdout)[0]["state"], "interrupted")
 
-    def test_stop_from_another_terminal(self):
+    def test_stops_from_another_terminal(self):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}})
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2 ")
@@ -259,7 +259,7 @@ class CrashTest(CampaignTest):
         self.assertEqual(process.wait(60), 130)
         self.assert_nothing_runs()
 
-    def test_stop_after_the_controller_was_killed(self):
+    def test_stops_after_the_controller_was_killed(self):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}}, lease=600)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2 ")
@@ -268,7 +268,7 @@ class CrashTest(CampaignTest):
         self.assertIn("stopped 1 step", self.assay("stop", "last").stderr)
         self.assert_nothing_runs()
 
-    def test_a_killed_supervisor_takes_its_ranks_along(self):
+    def test_ends_the_ranks_of_a_killed_supervisor(self):
         self.write({"quick:pytorch:chip:1:1:1": {"set": {"what": "hang"}}}, retries=0)
         process = self.start("run", "campaign.yaml")
         self.wait_for_log("step 2 ")
@@ -298,7 +298,7 @@ class ResumeTest(CampaignTest):
     def wait_for_step_2(self, run):
         self.wait_until("step 2", lambda: any("step 2 " in path.read_text() for path in run.glob("steps/*/rank0.log")))
 
-    def test_data_that_vanished_is_told_and_nothing_is_started(self):
+    def test_names_vanished_data_and_starts_nothing(self):
         gate, done, open_data = self.folder / "gate", self.folder / "done", self.folder / "open"
         done.mkdir()
         open_data.mkdir()
@@ -326,7 +326,7 @@ class ResumeTest(CampaignTest):
         self.assay("resume", "last")
         self.check_whole(run)
 
-    def test_a_step_that_still_runs_is_in_nobody_s_way(self):
+    def test_ignores_its_own_running_step_in_preflight(self):
         gate, data = self.folder / "gate", self.folder / "data"
         data.mkdir()
         with socket.socket() as probe:
@@ -352,7 +352,7 @@ class ResumeTest(CampaignTest):
         first = json.loads((run / "steps/1-quick-pytorch-chip-1x2/status.json").read_text())
         self.assertEqual(first["attempt"], 1, "it was taken over")
 
-    def test_a_device_of_another_run_is_told(self):
+    def test_names_the_run_that_holds_a_device(self):
         mine = self.interrupted()
         other = self.start("run", "campaign.yaml")
         self.wait_until("another run", lambda: len(self.runs()) == 2)
@@ -365,7 +365,7 @@ class ResumeTest(CampaignTest):
         self.assay("resume", mine.name)
         self.check_whole(mine)
 
-    def test_a_run_of_an_earlier_version_goes_on(self):
+    def test_resumes_a_run_of_an_earlier_version(self):
         run = self.interrupted()
         file = run / "preflight.json"
         whole = json.loads(file.read_text())
@@ -379,7 +379,7 @@ class ResumeTest(CampaignTest):
 
 
 class RealCasesTest(CampaignTest):
-    def test_a_native_case_beside_a_script_of_pytorch(self):
+    def test_runs_a_native_case_beside_a_pytorch_script(self):
         source = os.environ.get("ASSAY_SOURCE", ".")
         (self.folder / "campaign.yaml").write_text(json.dumps({
             "campaign": "both", "vendor": "cpu", "division": "open", "cases": {

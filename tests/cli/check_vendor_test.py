@@ -13,7 +13,7 @@ class CheckVendorTest(support.CliTest):
         path.write_text(text)
         return path
 
-    def test_vendors_of_this_repository(self):
+    def test_passes_the_vendors_of_this_repository(self):
         done = self.assay("check", "vendor")
         for vendor in ("cpu", "nvidia", "ascend", "reference"):
             self.assertIn(f"pass  {vendor} vendor.yaml", done.stdout)
@@ -23,7 +23,7 @@ class CheckVendorTest(support.CliTest):
         self.assertNotIn("FAIL", done.stdout)
         self.assertRegex(self.assay("check", "vendor", "cpu").stdout.splitlines()[-1], "^[1-9][0-9]* checks of 1 vendors, 0 failed$")
 
-    def test_the_vendor_of_the_documentation(self):
+    def test_passes_the_vendor_of_the_documentation(self):
         folder = os.environ.get("ASSAY_DOC_VENDOR")
         if not folder:
             self.skipTest("ASSAY_DOC_VENDOR is not set")
@@ -37,7 +37,7 @@ class CheckVendorTest(support.CliTest):
         self.assertTrue(passed.pop("environment"))
         self.assertEqual(set(passed), {"plugin", "simplenet/config_acme1x1x1"})  # the tests build the plugin elsewhere
 
-    def test_problems(self):
+    def test_reports_problems(self):
         self.write("cases/tiny/case.yaml", support.TINY_CASE)
         self.write("vendors/acme/vendor.yaml", "name: acme\nhardware: {X1: }\nenvironment: environment\n")
         self.write("vendors/acme/tiny/config_X1x1x1.yaml", "lr: 0.5\n")
@@ -52,7 +52,7 @@ class CheckVendorTest(support.CliTest):
         self.assertEqual(found["failed"], 2)
         self.assertEqual([c["check"] for c in found["checks"] if not c["passed"]], ["vendor.yaml", "tiny/config_X1x1x1"])
 
-    def test_unknown_vendor(self):
+    def test_explains_an_unknown_vendor(self):
         self.assertIn("did you mean 'nvidia'", self.assay("check", "vendor", "nvidea", expect=2).stderr)
 
 

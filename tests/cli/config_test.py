@@ -30,7 +30,7 @@ class ConfigTest(support.CliTest):
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         return done.stderr
 
-    def test_vendor_may_not_change_the_target_in_the_closed_division(self):
+    def test_keeps_the_target_from_vendors_in_the_closed_division(self):
         self.vendor("target:\n  value: 0.1\n")
         message = self.refused(KEY)
         self.assertIn("config_chipx1x1.yaml:2: target.value", message)
@@ -40,18 +40,18 @@ class ConfigTest(support.CliTest):
         self.assertEqual([(c["key"], c["before"], c["after"], c["mutable"]) for c in done["overrides"]],
                          [("target.value", 0.9, 0.1, False)])
 
-    def test_vendor_may_not_change_the_learning_rate(self):
+    def test_keeps_the_learning_rate_from_vendors(self):
         self.vendor("lr: 0.5\n")
         self.assertIn("Optimizer.lr.learning_rate", self.refused(KEY))
 
-    def test_vendor_may_change_what_is_mutable(self):
+    def test_lets_vendors_change_what_is_mutable(self):
         self.vendor("train_batch_size: 64\n")
         out = self.config(KEY).stdout
         self.assertRegex(out, r"Global\.local_batch_size +64 +vendors/acme/tiny/config_chipx1x1\.yaml:1\n")
         self.assertRegex(out, r"Global\.global_batch_size +64 +derived: ")
         self.assertIn("closed division  vendor acme", out)
 
-    def test_set_reaches_lists_nulls_maps_and_text(self):
+    def test_sets_lists_nulls_maps_and_text(self):
         done = self.config("tiny", "--json", "--set", "Model.blocks.1=7", "--set", "Engine.max_steps=null", "--set",
                            "Optimizer.grad_clip={clip_norm: 2}", "--set", "Engine.eval_freq=-1", "--set",
                            "Data.Train.dataset.input_dir='1'", "--set", "Profiler.scheduler=[2, 4]")
@@ -66,14 +66,14 @@ class ConfigTest(support.CliTest):
         self.assertEqual(values["Model.name"]["place"], "cases/tiny/case.yaml:6")
         self.assertEqual(values["Engine.run_mode"]["layer"], "default")
 
-    def test_plan_is_a_layer(self):
+    def test_applies_the_plan_as_a_layer(self):
         self.write("plan.yaml", "Global: {local_batch_size: 8}\n")
         self.assertRegex(self.config("tiny", "--plan", "plan.yaml").stdout, r"local_batch_size +8 +plan\.yaml:1")
         self.write("plan.yaml", "Global: {seed: 8}\n")
         self.assertIn("plan.yaml:1: Global.seed", self.refused("tiny", "--plan", "plan.yaml"))
         self.assertIn("none.yaml", self.refused("tiny", "--plan", "none.yaml"))
 
-    def test_faults_have_exit_code_2_and_one_message(self):
+    def test_exits_with_2_and_one_message(self):
         self.assertIn("did you mean 'Engine.max_steps'", self.refused("tiny", "--set", "Engine.max_stepz=1"))
         self.assertIn("must be an integer, found 'ten'", self.refused("tiny", "--set", "Engine.max_steps=ten"))
         self.assertIn("did you mean 'tiny'", self.refused("tyni"))
@@ -83,7 +83,7 @@ class ConfigTest(support.CliTest):
         self.assertIn("which case", self.refused())
         self.assertIn("config_chipx1x1.yaml", self.refused(KEY))
 
-    def test_hostile_files(self):
+    def test_survives_hostile_files(self):
         for text in [b"\xff\xfe\x00", b"a: " + b"[" * 100000, b"- list\n", b"a: 1\na: 2\n", b"a:\n\t- b\n", b"\x00" * 50,
                      b"model: tiny\nmodel: tiny\n", b"a: &a [*a]\n", b"", b"x" * (2 << 20)]:
             self.write("cases/tiny/case.yaml", text)
@@ -93,19 +93,19 @@ class ConfigTest(support.CliTest):
         path.mkdir()
         self.assertIn("case.yaml", self.refused("tiny"))
 
-    def test_schema(self):
+    def test_prints_the_schema(self):
         out = self.config("--schema").stdout
         self.assertRegex(out, r"Engine\.max_steps +integer or null +null +")
         keys = {row["key"]: row for row in json.loads(self.config("--schema", "--json").stdout)}
         self.assertEqual(keys["Optimizer.lr.learning_rate"]["required"], True)
         self.assertEqual(keys["Global.seed"]["default"], 1024)
 
-    def test_what_the_worker_reads(self):
+    def test_writes_what_the_worker_reads(self):
         read = json.loads(self.assay("config", "resnet:libtorch:cpu:1:1:1", "--worker", "--set", "Engine.max_steps=7").stdout)
         self.assertEqual((read["case"], read["key"]), ("resnet", "resnet:libtorch:cpu:1:1:1"))
         self.assertEqual(read["config"]["Engine"]["max_steps"], 7)
 
-    def test_the_cases_of_the_project(self):
+    def test_resolves_the_cases_of_the_project(self):
         for name in ("resnet", "simplenet"):
             for key in (name, f"{name}:libtorch:cpu:1:1:1"):
                 done = json.loads(self.assay("config", key, "--json").stdout)

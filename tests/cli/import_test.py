@@ -43,7 +43,7 @@ class ImportTest(support.CliTest):
     def take(self, *arguments, expect=0):
         return self.assay("import", "flagperf", "FlagPerf", *arguments, expect=expect)
 
-    def test_a_clean_tree_passes_and_loads(self):
+    def test_imports_and_loads_a_clean_tree(self):
         done = self.take()
         self.assertIn("No vendor changes what is immutable", done.stdout)
         self.assertEqual(sorted(str(p.relative_to(self.folder / "imported"))
@@ -56,7 +56,7 @@ class ImportTest(support.CliTest):
         self.assertEqual((values["train_batch_size"], values["lr"], values["target.value"]), (64, 0.1, 75.5))
         self.assay("--home", "imported", "check", "vendor", "acme")
 
-    def test_immutable_overrides_are_named_and_the_closed_division_refuses_them(self):
+    def test_names_and_rejects_immutable_overrides(self):
         self.config("train_batch_size = 64\nlr = 0.5\ntarget_acc1 = 20\n")
         found = json.loads(self.take("--json", expect=1).stdout)
         self.assertEqual([(c["vendor"], c["case"], c["key"], c["base_value"], c["vendor_value"], c["file"], c["line"])
@@ -73,17 +73,17 @@ class ImportTest(support.CliTest):
         self.assertIn("config_X1x1x8.yaml:4: lr is not mutable", checked)
         self.assertIn("config_X1x1x8.yaml:5: target_acc1 is not mutable", checked)
 
-    def test_what_was_not_read_is_named(self):
+    def test_names_what_was_not_read(self):
         self.config("import torch\nif torch.cuda.is_available():\n    train_batch_size = 64\n")
         done = self.take(expect=1)
         self.assertRegex(done.stdout, r"config_X1x1x8\.py:2 +train_batch_size +'if' is not executed")
 
-    def test_python_is_never_executed(self):
+    def test_does_not_execute_python(self):
         self.config("open('executed', 'w')\n__import__('os').system('touch executed')\nlr = 0.1\n")
         self.take(expect=1)
         self.assertEqual(list(self.folder.rglob("executed")), [])
 
-    def test_existing_files_stay(self):
+    def test_keeps_existing_files(self):
         self.take()
         before = (self.folder / "imported/cases/tiny/case.yaml").read_text()
         self.config("train_batch_size = 8\n")
@@ -93,12 +93,12 @@ class ImportTest(support.CliTest):
         self.take("--force")
         self.assertIn("train_batch_size: 8", (self.folder / "imported/vendors/acme/tiny/config_X1x1x8.yaml").read_text())
 
-    def test_no_tree(self):
+    def test_explains_a_missing_tree(self):
         (self.folder / "empty").mkdir()
         self.assertIn("no FlagPerf tree", self.assay("import", "flagperf", "empty", expect=2).stderr)
         self.assay("import", "flagperf", "nowhere", expect=2)
 
-    def test_the_script_gets_the_values_that_were_checked(self):
+    def test_passes_the_checked_values_to_the_script(self):
         """As FlagPerf loads a vendor's file: as a module, whose names count. Objects that YAML cannot hold stay."""
         self.config("scaler = object()\nbetas = (0.9, 0.999)\ntrain_batch_size = 64\nlr = 0.5\n")
         self.take(expect=1)

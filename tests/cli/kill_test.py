@@ -36,7 +36,7 @@ def losses_by_step(run):
 
 
 class Kill(CliTest):
-    def test_twenty_kills(self):
+    def test_survives_twenty_kills(self):
         started = time.time()
         whole = json.loads(self.assay("demo", *SHORT, "--json").stdout)
         length = time.time() - started
@@ -76,7 +76,7 @@ class Kill(CliTest):
 
 
 class Interrupt(CliTest):
-    def test_ctrl_c_stops_cleanly_and_resumes(self):
+    def test_stops_cleanly_at_ctrl_c_and_resumes(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             earlier = self.runs()
             process = self.start("demo", *SHORT)
@@ -98,7 +98,7 @@ class Interrupt(CliTest):
             resumed = [line for line in json_lines(run / "steps/1-train/records.jsonl") if line.get("name") == "RESUMED"]
             self.assertEqual(len(resumed), 1, "training continued from the checkpoint that the stop wrote")
 
-    def test_two_controllers_do_not_share_a_run(self):
+    def test_rejects_a_second_controller(self):
         process = self.start("demo", *SHORT)
         deadline = time.time() + 60
         while not self.runs() and time.time() < deadline:

@@ -19,7 +19,7 @@ class Convert(CliTest):
         (self.folder / name).write_text(text)
         return name
 
-    def test_every_dialect_can_be_written(self):
+    def test_writes_every_dialect(self):
         self.write("a.log", "hello\n" + DLLL + PERFLOG)
         for dialect in WRITABLE:
             done = self.assay("log", "convert", "a.log", "--to", dialect)
@@ -27,7 +27,7 @@ class Convert(CliTest):
             self.assertIn("1 dllogger", done.stderr)
             self.assertIn("1 unknown (kept as messages)", done.stderr)
 
-    def test_chains_give_the_file_back(self):
+    def test_round_trips_through_chains(self):
         self.write("a.log", DLLL)
         for first in LOSSLESS:
             for second in LOSSLESS:
@@ -36,7 +36,7 @@ class Convert(CliTest):
                 self.assay("log", "convert", "c.log", "--to", "dllogger", "-o", "d.log")
                 self.assertEqual((self.folder / "d.log").read_text(), DLLL, (first, second))
 
-    def test_output_is_valid_json_whatever_came_in(self):
+    def test_writes_valid_json_for_any_input(self):
         self.write("a.log", PERFLOG)
         done = self.assay("log", "convert", "a.log", "--to", "assay", "-o", "a.jsonl")
         self.assertEqual(done.stdout, "")
@@ -44,7 +44,7 @@ class Convert(CliTest):
         self.assertEqual(record["data"], {"loss": "NaN"})
         self.assertEqual(record["time_us"], 1794771786000000)
 
-    def test_damage_names_the_line_and_writes_nothing(self):
+    def test_names_the_damaged_line_and_writes_nothing(self):
         self.write("a.log", "x\n" + DLLL + 'DLLL {"timestamp": \n' + DLLL)
         self.write("out.log", "old content")
         done = self.assay("log", "convert", "a.log", "--to", "mllog", "-o", "out.log", expect=2)
@@ -55,7 +55,7 @@ class Convert(CliTest):
         self.assertEqual(len(done.stdout.splitlines()), 2)
         self.assertIn("1 damaged (skipped)", done.stderr)
 
-    def test_wrong_use(self):
+    def test_explains_wrong_use(self):
         self.write("a.log", DLLL)
         self.write("empty.log", "")
         for arguments, code, text in [
@@ -72,12 +72,12 @@ class Convert(CliTest):
             self.assertIn(text, done.stderr, arguments)
             self.assertEqual(done.stdout, "")
 
-    def test_from_reads_one_dialect_only(self):
+    def test_reads_one_dialect_only_with_from(self):
         self.write("a.log", DLLL + PERFLOG)
         done = self.assay("log", "convert", "a.log", "--from", "perflog", "--to", "assay", "--skip-unknown")
         self.assertEqual([json.loads(line)["name"] for line in done.stdout.splitlines()], ["TRAIN_END"])
 
-    def test_torn_last_line_is_left_out(self):
+    def test_leaves_out_a_torn_last_line(self):
         self.write("a.log", DLLL + DLLL[:60])
         done = self.assay("log", "convert", "a.log", "--to", "dllogger")
         self.assertEqual(done.stdout, DLLL)
@@ -91,14 +91,14 @@ class Show(CliTest):
                 file.write(json.dumps({"type": "metrics", "time_us": at, "rank": rank, "step": [1, at],
                                        "data": {"train.loss": at / 10}}, separators=(",", ":")) + "\n")
 
-    def test_several_ranks_merge_by_time(self):
+    def test_merges_ranks_by_time(self):
         self.records("rank0.jsonl", [1, 4, 5])
         self.records("rank1.jsonl", [2, 3, 6])  # names no rank of its own: the file does
         done = self.assay("log", "show", "rank0.jsonl", "rank1.jsonl", "--json")
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(r["time_us"], r["rank"]) for r in rows], [(1, 0), (2, 1), (3, 1), (4, 0), (5, 0), (6, 1)])
 
-    def test_table_and_metric(self):
+    def test_prints_tables_and_metrics(self):
         self.records("a.jsonl", [1])
         (self.folder / "b.log").write_text(DLLL + "noise\n")
         done = self.assay("log", "show", "a.jsonl", "b.log")
@@ -112,7 +112,7 @@ class Show(CliTest):
         done = self.assay("log", "show", "a.jsonl", "--metric", "train.los", expect=3)
         self.assertIn("did you mean 'train.loss'?", done.stderr)
 
-    def test_follow_prints_what_is_added(self):
+    def test_follows_what_is_added(self):
         self.records("a.jsonl", [1])
         process = self.start("log", "show", "a.jsonl", "--follow", "--json")
         self.assertEqual(json.loads(process.stdout.readline())["time_us"], 1)
@@ -127,7 +127,7 @@ class Show(CliTest):
         process.stdout.close()
         process.stderr.close()
 
-    def test_help_has_examples(self):
+    def test_shows_examples_in_help(self):
         for command in ("convert", "show"):
             self.assertIn("Examples:", self.assay("log", command, "--help").stdout)
         self.assay("log", expect=2)

@@ -246,11 +246,11 @@ class Optimizers(MeshTest):
                 self.assert_near(part, whole, 1e-10, saved / "model.safetensors")
                 self.assert_near(part, whole, 1e-8, saved / "optimizer.safetensors")
 
-    def test_averages_and_lamb_equal_one_process(self):
+    def test_equals_one_process_with_averages_and_lamb(self):
         self.check_averages_and_lamb("dp2", "pp2", "sharded3xtp2")
 
     @long_test
-    def test_averages_and_lamb_equal_one_process_under_every_mesh(self):
+    def test_equals_one_process_with_averages_and_lamb_under_every_mesh(self):
         self.check_averages_and_lamb("dp2", "tp2", "pp2", "sharded1", "sharded2", "sharded3", "dp2xsharded3", "sharded3xtp2",
                                      "sharded2xpp2")
 
@@ -300,11 +300,11 @@ class Precision(MeshTest):
             with self.subTest(mesh):
                 self.assert_near(self.train("part", mesh, **sets), whole, 0)
 
-    def test_low_precision_weights_equal_those_of_replicas(self):
+    def test_equals_replicas_with_low_precision_weights(self):
         self.check_low_precision_weights("sharded3")
 
     @long_test
-    def test_low_precision_weights_equal_those_of_replicas_in_every_stage(self):
+    def test_equals_replicas_with_low_precision_weights_in_every_stage(self):
         self.check_low_precision_weights("sharded1", "sharded2", "sharded3")
 
     def check_recompute(self, *meshes_and_precisions):
@@ -315,11 +315,11 @@ class Precision(MeshTest):
                 kept = self.train("kept", mesh, **sets)
                 self.assert_near(self.train("again", mesh, **sets, **{"Model.use_recompute": True}), kept, 0)
 
-    def test_recompute_changes_nothing(self):
+    def test_changes_nothing_by_recompute(self):
         self.check_recompute(("sp2", self.FLOAT32), ("interleaved", self.BFLOAT16_O1), ("sharded3", BFLOAT16_O2))
 
     @long_test
-    def test_recompute_changes_nothing_in_any_precision_under_any_mesh(self):
+    def test_changes_nothing_by_recompute_in_any_precision_under_any_mesh(self):
         self.check_recompute(*itertools.product(["one", "dp2", "sp2", "interleaved", "sharded2", "sharded3"],
                                                 [self.FLOAT32, self.BFLOAT16_O1, BFLOAT16_O2]))
 
@@ -336,11 +336,11 @@ class Precision(MeshTest):
                 # the order in which their nodes were made, and a recomputed layer is made at another time.
                 self.assert_near(again, kept, 0 if case == "resnet" else 1e-6)
 
-    def test_recompute_counts_a_batch_once(self):
+    def test_counts_a_batch_once_with_recompute(self):
         self.check_recompute_counts_once(("resnet", "dp2", self.FLOAT32), ("deepfm", "pp2", self.BFLOAT16_O1))
 
     @long_test
-    def test_recompute_counts_a_batch_once_under_every_mesh(self):
+    def test_counts_a_batch_once_with_recompute_under_every_mesh(self):
         for case, meshes in ("resnet", ["one", "dp2", "tp2", "sharded3"]), ("deepfm", ["one", "pp2", "sharded3"]):
             self.check_recompute_counts_once(*itertools.product([case], meshes, [self.FLOAT32, self.BFLOAT16_O1]))
 
@@ -353,12 +353,12 @@ class Precision(MeshTest):
                 with self.subTest(f"{dtype} {level} {mesh}"):
                     self.assert_close_losses(self.train("part", mesh, **sets), whole, 1e-2)
 
-    def test_mixed_precision_equals_one_process(self):
+    def test_equals_one_process_in_mixed_precision(self):
         self.check_mixed_precision([("bfloat16", "O1")], ["tp2", "pp2"])
         self.check_mixed_precision([("float16", "O2")], ["sharded3"])
 
     @long_test
-    def test_mixed_precision_equals_one_process_under_every_mesh(self):
+    def test_equals_one_process_in_mixed_precision_under_every_mesh(self):
         self.check_mixed_precision(itertools.product(["bfloat16", "float16"], ["O1", "O2"]),
                                    ["dp2", "tp2", "sp2", "pp2", "interleaved", "sharded1", "sharded2", "sharded3", "sharded3xtp2"])
 

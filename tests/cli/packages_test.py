@@ -81,33 +81,33 @@ class PackagesTest(unittest.TestCase):
         self.assertEqual(self.strangers(paths, allowed), {},
                          "files of packages that script/packages.txt does not bring; None: of no package")
 
-    def test_the_programs_are_compiled_from_declared_packages(self):
+    def test_compiles_the_programs_from_declared_packages(self):
         self.assert_declared(opened_headers(of_tests=False), self.of_run, 1000)
 
-    def test_the_tests_are_compiled_from_declared_packages(self):
+    def test_compiles_the_tests_from_declared_packages(self):
         self.assert_declared(opened_headers(of_tests=True), self.of_test, 1000)
 
-    def test_the_programs_are_linked_with_declared_packages(self):
+    def test_links_the_programs_with_declared_packages(self):
         self.assert_declared(linked_files(of_tests=False), self.of_run, 10)
 
-    def test_the_tests_are_linked_with_declared_packages(self):
+    def test_links_the_tests_with_declared_packages(self):
         self.assert_declared(linked_files(of_tests=True), self.of_test, 10)
 
-    def test_cmake_reads_declared_packages(self):
+    def test_configures_with_declared_packages(self):
         self.assert_declared(cmake_files(), self.of_test, 50)
 
-    def test_the_programs_load_declared_libraries(self):
+    def test_loads_declared_libraries(self):
         programs = [path for path in BIN.iterdir() if path.is_file() and os.access(path, os.X_OK)]
         ours = [path for path in programs if path.name in ("assay", "assay-worker", "assay-images", "assay_sentencepiece.so")]
         self.assertEqual(len(ours), 4, programs)
         self.assert_declared(set().union(*map(loaded_libraries, ours)), self.of_run, 50)
 
-    def test_a_package_outside_the_groups_is_found(self):
+    def test_finds_a_package_outside_the_groups(self):
         without = self.packages.closure([name for name in group_packages(RUN_GROUPS) if name != "libcli11-dev"])
         found = self.strangers(opened_headers(of_tests=False), without)
         self.assertEqual(set(found.values()), {"libcli11-dev"})
 
-    def test_script_run_starts_declared_programs_alone(self):
+    def test_starts_declared_programs_alone_in_script_run(self):
         """The tree is built, so this is script/run without the compiler, whose files the other tests follow."""
         with tempfile.TemporaryDirectory(prefix="assay-test-") as folder:
             path = pathlib.Path(folder) / "programs"
@@ -116,7 +116,7 @@ class PackagesTest(unittest.TestCase):
                                   stdin=subprocess.DEVNULL, env={**os.environ, "PATH": str(path), "ASSAY_RUNS": folder + "/runs"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_programs_named_by_their_path_are_declared(self):
+    def test_declares_programs_named_by_their_path(self):
         """script/test gives the tests a PATH of declared programs alone; this finds what goes round it."""
         named = set()
         for folder in ("script", "tests", "bench", "src", "apps"):
@@ -129,7 +129,7 @@ class PackagesTest(unittest.TestCase):
         there = {name for name in named - WRITTEN_BY_BOOTSTRAP if os.path.exists(name)}
         self.assertEqual({name for name in there if os.path.realpath(name) not in real}, set())
 
-    def test_the_tests_run_with_declared_programs_alone(self):
+    def test_runs_the_tests_with_declared_programs_alone(self):
         """By script/test; ctest started by hand has the machine's own PATH."""
         if "ASSAY_DECLARED_PROGRAMS" not in os.environ:
             self.skipTest("not started by script/test")

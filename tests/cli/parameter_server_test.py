@@ -145,7 +145,7 @@ class ParameterServer(WorkerTest):
             difference = (ours[name] - tensor).abs().max().item()
             self.assertLessEqual(difference, limit * max(tensor.abs().max().item(), floor), name)
 
-    def test_sync_equals_one_process(self):
+    def test_equals_one_process_with_sync(self):
         config, alone = self.make("alone")
         self.run_worker("train", config, alone)
         for servers in 1, 2:
@@ -173,11 +173,11 @@ class ParameterServer(WorkerTest):
                 Job(self, config, output, 2, 2).succeed()
                 self.assert_same_training(output, reference, 1e-3, floor=1e-2)
 
-    def test_mixed_precision_equals_data_parallelism(self):
+    def test_equals_data_parallelism_in_mixed_precision(self):
         self.check_mixed_precision(("bfloat16", "O2"))
 
     @long_test
-    def test_every_mixed_precision_equals_data_parallelism(self):
+    def test_equals_data_parallelism_in_every_mixed_precision(self):
         self.check_mixed_precision(("bfloat16", "O1"), ("bfloat16", "O2"), ("float16", "O1"), ("float16", "O2"))
 
     def test_skips_steps_that_overflow_in_all_trainers(self):

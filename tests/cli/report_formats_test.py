@@ -29,7 +29,7 @@ class ReportFormats(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def test_junit_counts_are_the_sums_of_its_cases(self):
+    def test_sums_up_the_cases_in_junit(self):
         for make in (report_data.demo, report_data.failing, report_data.empty, report_data.hostile):
             with self.subTest(make.__name__):
                 result = make()
@@ -50,13 +50,13 @@ class ReportFormats(unittest.TestCase):
                 red = sum(c.find("failure") is not None or c.find("error") is not None for c in cases)
                 self.assertEqual(red == 0, result["outcome"] == "Pass")
 
-    def test_junit_is_well_formed_for_libxml(self):
+    def test_writes_well_formed_junit(self):
         for make in (report_data.demo, report_data.hostile):
             render(make(), self.folder)
             done = subprocess.run(["xmllint", "--noout", self.folder / "junit.xml"], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_junit_keeps_foreign_text_as_text(self):
+    def test_keeps_foreign_text_as_text_in_junit(self):
         render(report_data.hostile(), self.folder)
         root = ElementTree.parse(self.folder / "junit.xml").getroot()
         tags = {element.tag for element in root.iter()}
@@ -65,14 +65,14 @@ class ReportFormats(unittest.TestCase):
         name = root.find("testsuite").find("testcase").get("name")
         self.assertTrue(name.startswith("1-</script></style></title><script>"), name)
 
-    def test_result_json_comes_back_the_same(self):
+    def test_round_trips_result_json(self):
         for make in (report_data.demo, report_data.failing, report_data.empty):
             result = make()
             render(result, self.folder)
             written = json.loads((self.folder / "result.json").read_text(), parse_constant=self.fail)
             self.assertEqual({**written, "seconds": 0}, {**result, "seconds": 0})
 
-    def test_markdown_rows_have_the_columns_of_their_table(self):
+    def test_writes_markdown_rows_with_all_columns(self):
         for make in (report_data.demo, report_data.failing, report_data.hostile):
             render(make(), self.folder)
             columns = None
@@ -88,11 +88,11 @@ class ReportFormats(unittest.TestCase):
                 columns = columns or found
                 self.assertEqual(found, columns, line)
 
-    def test_terminal_text_has_no_control_characters(self):
+    def test_prints_no_control_characters(self):
         printed = render(report_data.hostile(), self.folder)
         self.assertEqual([c for c in printed if ord(c) < 32 and c != "\n"], [])
 
-    def test_a_wrong_result_is_refused_with_its_place(self):
+    def test_rejects_a_wrong_result_with_its_place(self):
         result = report_data.demo()
         result["steps"][2]["outcome"] = "Great"
         source = self.folder / "bad.json"

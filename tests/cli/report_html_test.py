@@ -51,7 +51,7 @@ class ReportHtml(unittest.TestCase):
                           "behavior: 'instant'}); const b = e.getBoundingClientRect(); return {x: b.x, y: b.y, "
                           "width: b.width, height: b.height}; })()")
 
-    def test_every_page_is_ready_without_errors_and_without_requests(self):
+    def test_loads_without_errors_and_requests(self):
         for page in self.pages:
             with self.subTest(page):
                 self.load(page)
@@ -61,7 +61,7 @@ class ReportHtml(unittest.TestCase):
                 foreign = [u for u in self.browser.requests if not u.startswith(("file:", "data:"))]
                 self.assertEqual(foreign, [])
 
-    def test_charts_show_every_curve(self):
+    def test_shows_every_curve(self):
         self.load("demo")
         titles = self.value("[...document.querySelectorAll('.chart h3')].map(e => e.textContent)")
         self.assertEqual(titles, ["Loss", "Accuracy", "Throughput", "Learning rate"])
@@ -71,7 +71,7 @@ class ReportHtml(unittest.TestCase):
         self.assertEqual(self.value("document.querySelectorAll('.share i').length"), 4)
         self.assertEqual(self.value("document.querySelectorAll('.verdict').length"), 5)
 
-    def test_a_line_is_drawn_where_its_numbers_are(self):
+    def test_draws_lines_where_the_numbers_are(self):
         # The pixel position of the last validation point, computed here from the data and the axis labels of the page.
         self.load("demo")
         accuracy = report_data.demo()["curves"][2]["y"]
@@ -83,7 +83,7 @@ class ReportHtml(unittest.TestCase):
         wanted = low_y + (accuracy[0] - low) / (high - low) * (high_y - low_y)
         self.assertLess(abs(first - wanted), 1.5)
 
-    def test_the_pointer_shows_values(self):
+    def test_shows_values_at_the_pointer(self):
         self.load("demo")
         box = self.box('[data-chart="0"] .canvas')
         self.browser.move_pointer(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -98,7 +98,7 @@ class ReportHtml(unittest.TestCase):
         self.browser.move_pointer(2, 2)
         self.assertEqual(self.value("document.querySelectorAll('.cursor:not([hidden])').length"), 0)
 
-    def test_numbers_look_the_same_from_the_script_and_from_the_program(self):
+    def test_formats_numbers_in_the_script_as_in_the_program(self):
         self.load("demo")
         values = "[...document.querySelectorAll('.legend b')].map(e => e.textContent)"
         before = self.value(values)
@@ -112,7 +112,7 @@ class ReportHtml(unittest.TestCase):
             self.assertEqual(shown, self.value(legend))
         self.assertEqual(self.value(values), before)
 
-    def test_the_keyboard_shows_values(self):
+    def test_shows_values_by_keyboard(self):
         self.load("demo")
         self.value("document.querySelector('[data-chart=\"0\"] .plot').focus()")
         for _ in range(3):
@@ -123,7 +123,7 @@ class ReportHtml(unittest.TestCase):
         self.browser.press("Escape")
         self.assertTrue(self.value("document.querySelector('[data-chart=\"0\"] .tip').hidden"))
 
-    def test_the_legend_hides_a_curve(self):
+    def test_hides_a_curve_by_the_legend(self):
         self.load("demo")
         box = self.box('[data-chart="0"] .legend [data-series="1"]')
         self.browser.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -132,7 +132,7 @@ class ReportHtml(unittest.TestCase):
         self.browser.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         self.assertNotEqual(self.value(state), "none")
 
-    def test_parameters_can_be_searched(self):
+    def test_searches_parameters(self):
         self.load("demo")
         self.value("document.querySelector('#parameter-filter').focus()")
         self.browser.type("optimizer")
@@ -142,7 +142,7 @@ class ReportHtml(unittest.TestCase):
         self.assertTrue(all("Optimizer." in row for row in rows))
         self.assertEqual(self.value("document.querySelector('#parameter-count').textContent"), "6 of 27")
 
-    def test_broken_losses_are_visible(self):
+    def test_shows_broken_losses(self):
         self.load("failing")
         marks = self.value("[...document.querySelectorAll('.broken')].map(e => { const b = e.getBoundingClientRect();"
                            "return [e.title, e.innerText, b.width, b.height]; })")
@@ -152,7 +152,7 @@ class ReportHtml(unittest.TestCase):
             self.assertGreaterEqual(mark[2], 2)
             self.assertGreater(mark[3], 100)
 
-    def test_light_and_dark(self):
+    def test_follows_light_and_dark(self):
         background = "getComputedStyle(document.body).backgroundColor"
         pictures = {}
         for scheme in ("light", "dark"):
@@ -170,21 +170,21 @@ class ReportHtml(unittest.TestCase):
         self.load("demo", "#theme=dark", scheme="dark", media="print")
         self.assertEqual(self.value("getComputedStyle(document.querySelector('.card')).backgroundColor"), "rgb(255, 255, 255)")
 
-    def test_it_fits_any_width(self):
+    def test_fits_any_width(self):
         for page in ("demo", "failing", "hostile"):
             for width in (320, 400, 768, 1240, 2560):
                 with self.subTest(page=page, width=width):
                     self.load(page, width=width)
                     self.assertLessEqual(self.value("document.documentElement.scrollWidth"), width)
 
-    def test_it_prints(self):
+    def test_prints_on_paper(self):
         self.load("demo")
         pdf = self.browser.pdf()
         self.assertTrue(pdf.startswith(b"%PDF"))
         pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
         self.assertTrue(2 <= pages <= 8, pages)
 
-    def test_without_scripts_everything_is_there(self):
+    def test_shows_everything_without_scripts(self):
         text = self.pages["demo"].read_text()
         plain = self.pages["demo"].parent / "plain.html"
         plain.write_text(re.sub(r"<script>.*</script>", "", text, flags=re.S))
@@ -197,7 +197,7 @@ class ReportHtml(unittest.TestCase):
         # What would do nothing is not shown.
         self.assertEqual(self.value("[...document.querySelectorAll('#theme, #parameter-filter')].map(e => e.offsetHeight)"), [0, 0])
 
-    def test_hostile_names_stay_text(self):
+    def test_keeps_hostile_names_as_text(self):
         self.load("hostile")
         self.assertIsNone(self.value("document.documentElement.dataset.owned || null"))
         self.assertEqual(self.value("document.querySelectorAll('img, iframe, object').length"), 0)
@@ -209,7 +209,7 @@ class ReportHtml(unittest.TestCase):
         self.assertEqual(self.value("document.querySelectorAll('img').length"), 0)
         self.assertIsNone(self.value("document.documentElement.dataset.owned || null"))
 
-    def test_the_policy_allows_only_the_script_of_the_page(self):
+    def test_allows_only_its_own_script(self):
         text = self.pages["demo"].read_text()
         script = re.search(r"<script>(.*?)</script>", text, re.S)[1]
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -221,7 +221,7 @@ class ReportHtml(unittest.TestCase):
         self.assertIsNone(self.value("document.documentElement.dataset.owned || null"))
         self.assertEqual(self.value("document.documentElement.dataset.ready"), "true")
 
-    def test_accessibility(self):
+    def test_is_accessible(self):
         self.load("failing")
         self.assertEqual(self.value("document.querySelectorAll('h1').length"), 1)
         self.assertEqual(self.value("[...document.querySelectorAll('th')].filter(e => !e.scope).length"), 0)
@@ -232,7 +232,7 @@ class ReportHtml(unittest.TestCase):
         identifiers = self.value("[...document.querySelectorAll('[id]')].map(e => e.id)")
         self.assertEqual(len(identifiers), len(set(identifiers)))
 
-    def test_contrast(self):
+    def test_has_enough_contrast(self):
         style = re.search(r"<style>(.*?)</style>", self.pages["demo"].read_text(), re.S)[1]
         blocks = [dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", style)]
         self.assertEqual(len(blocks), 3)
@@ -248,7 +248,7 @@ class ReportHtml(unittest.TestCase):
                 self.assertGreaterEqual(contrast(colours[f"c{index}"], colours["surface"]), 3, index)
         self.assertTrue(math.isclose(contrast("#ffffff", "#000000"), 21))
 
-    def test_a_huge_curve_is_quick_and_small(self):
+    def test_handles_a_huge_curve(self):
         result = report_data.demo()
         result["curves"][0]["x"] = list(range(100_000))
         result["curves"][0]["y"] = [math.sin(i / 500) + 2 for i in range(100_000)]

@@ -29,7 +29,7 @@ class ResultsTest(CliTest):
 
 
 class TableTest(ResultsTest):
-    def test_means_intervals_and_scaling(self):
+    def test_shows_means_intervals_and_scaling(self):
         values = noisy(1000, 5, 0.01, 1)
         self.write(self.campaign().rounds(FOUR, noisy(3400, 5, 0.01, 2), nproc=4))
         text = self.assay("table").stdout
@@ -53,7 +53,7 @@ class TableTest(ResultsTest):
         self.assertEqual([p["nproc"] for p in points], [1, 4])
         self.assertAlmostEqual(points[1]["efficiency"], points[1]["throughput"] / (4 * points[0]["throughput"]), places=12)
 
-    def test_failed_and_suspect_rounds_are_left_out_with_a_word(self):
+    def test_reports_left_out_rounds(self):
         campaign = self.campaign()
         campaign.add(ONE, 6, [], outcome="Error", reason="rank 0: exit code 1: out of <b>luck</b>")
         campaign.add(ONE, 7, [result_record(10)], disturbance={"suspect": ["steal was 31 %"], "summary": {"steal": 0.31}})
@@ -66,7 +66,7 @@ class TableTest(ResultsTest):
         self.assertEqual((case["rounds"], case["counted"], case["failed"], case["suspect"]), (7, 5, 1, 1))
         self.assertGreater(case["figures"]["p_train"]["min"], 900)
 
-    def test_garbage_is_never_published(self):
+    def test_publishes_no_garbage(self):
         finished = {"e2e_time": 12.5, "training_sequences_per_second": 44.5, "final_mlm_accuracy": "80.83.2%", "MFU": 0.93}
         campaign = Campaign(BASE)
         campaign.add("bert:pytorch_1.13:cpu:1:1:1", 1, [{"type": "event", "time_us": 5, "name": "FINISHED", "data": finished}])
@@ -86,14 +86,14 @@ class TableTest(ResultsTest):
         self.assertNotIn("NaN", rows["gpt:pytorch:cpu:1:1:1"])
         self.assertNotIn("fast", rows["gpt:pytorch:cpu:1:1:1"])
 
-    def test_step_times_without_warm_up(self):
+    def test_leaves_the_warm_up_out_of_step_times(self):
         self.write(Campaign(BASE).add(ONE, 1, step_records(0.1, 40, slow=(0, 1, 2, 3, 39)) + [result_record(100)]))
         figures = self.json("table")["cases"][0]["figures"]
         self.assertAlmostEqual(figures["step_time_p50"]["mean"], 0.1, places=9)
         self.assertAlmostEqual(figures["step_time_p99"]["mean"], 0.1 + 0.65 * 0.9, places=9)  # rank 34.65 of 0 to 35
         self.assertAlmostEqual(figures["jitter"]["mean"], 0.65 * 9, places=9)
 
-    def test_several_runs_and_nothing_measured(self):
+    def test_shows_several_runs_and_nothing_measured(self):
         self.write(self.campaign())
         self.write(self.campaign(NEW, 86400))
         self.assertEqual(self.json("table", BASE, "last")["cases"][0]["rounds"], 10)
@@ -104,7 +104,7 @@ class TableTest(ResultsTest):
 
 
 class HistoryTest(ResultsTest):
-    def test_a_report_is_printed_in_the_format_that_is_asked_for(self):
+    def test_prints_the_requested_report_format(self):
         self.write(self.campaign())
         for name, begin, file in [("markdown", "# Pass: ", "report.md"), ("junit", "<?xml", "junit.xml"),
                                   ("html", "<!DOCTYPE html>", "report.html"), ("json", "{", "result.json")]:
@@ -136,12 +136,12 @@ class HistoryTest(ResultsTest):
         with sqlite3.connect(self.folder / "runs/results.sqlite") as db:
             self.assertEqual(db.execute("SELECT COUNT(*), MIN(p_train) > 900 FROM results WHERE nproc = 1").fetchone(), (10, 1))
 
-    def test_unknown_case(self):
+    def test_explains_an_unknown_case(self):
         self.write(self.campaign())
         done = self.assay("history", "simplnet", expect=2)
         self.assertIn("did you mean 'simplenet'", done.stderr)
 
-    def test_rebuild(self):
+    def test_rebuilds_the_store(self):
         run = self.write(self.campaign())
         self.write(self.campaign(NEW, 86400))
         self.assertEqual(len(self.json("history", ONE)["results"]), 10, "a store that is not there is made")
@@ -155,14 +155,14 @@ class HistoryTest(ResultsTest):
         self.assertEqual(len(json.loads(done.stdout)["results"]), 5, "what has no folder any more is gone")
         self.assertEqual(len(list((self.folder / "runs").glob("results.sqlite.damaged-*"))), 1)
 
-    def test_a_damaged_store_does_not_spoil_a_report(self):
+    def test_reports_despite_a_damaged_store(self):
         self.write(self.campaign())
         (self.folder / "runs/results.sqlite").write_bytes(b"not a database at all" * 200)
         done = self.assay("report", "last")
         self.assertIn("not in the store", done.stderr)
         self.assertTrue((self.folder / "runs" / BASE / "result.json").exists())
 
-    def test_writers_at_once(self):
+    def test_accepts_several_writers_at_once(self):
         for i in range(4):
             self.write(self.campaign(f"2026111{i}-080000-many-000{i}", 86400 * i))
         processes = [self.start("-q", "report", f"2026111{i % 4}") for i in range(12)]
@@ -171,7 +171,7 @@ class HistoryTest(ResultsTest):
             self.assertEqual((process.returncode, err), (0, ""))
         self.assertEqual(len(self.json("history", ONE)["results"]), 20)
 
-    def test_a_run_of_its_own(self):
+    def test_stores_a_new_run(self):
         """What `assay train` and `assay demo` leave: the case in the plan; only the training is a measurement."""
         run = Campaign(BASE, case="simplenet").add("", 0, [result_record(500)])
         run.add("", 0, [result_record(7, e2e_time=1.0)], kind="evaluate")
@@ -184,7 +184,7 @@ class HistoryTest(ResultsTest):
 
 
 class DiffTest(ResultsTest):
-    def test_slower_is_shown_and_fails(self):
+    def test_fails_for_a_slower_run(self):
         self.write(self.campaign())
         self.write(self.campaign(NEW, 86400, throughput=900, seed=3))
         text = self.assay("diff", BASE, NEW, expect=1).stdout
@@ -197,7 +197,7 @@ class DiffTest(ResultsTest):
         self.assertAlmostEqual(figure["relative"], -0.1, delta=0.01)
         self.assay("diff", NEW, BASE, expect=0)
 
-    def test_the_same_and_what_nobody_can_tell(self):
+    def test_passes_equal_runs_and_reports_unclear_ones(self):
         self.write(self.campaign())
         self.write(self.campaign(NEW, 86400, seed=5))
         self.assertIn("no difference shown", self.assay("diff", BASE, NEW).stdout)
@@ -206,14 +206,14 @@ class DiffTest(ResultsTest):
         self.assertIn("inconclusive", text)
         self.assertIn("more rounds", text)
 
-    def test_one_round_each_claims_nothing(self):
+    def test_claims_nothing_from_one_round_each(self):
         self.write(self.campaign(count=1))
         self.write(self.campaign(NEW, 86400, throughput=100, count=1))
         done = self.assay("diff", BASE, NEW, expect=3)
         self.assertIn("inconclusive", done.stdout)
         self.assertNotIn("slower", done.stdout)
 
-    def test_thresholds(self):
+    def test_applies_thresholds(self):
         self.write(self.campaign())
         self.write(self.campaign(NEW, 86400, throughput=900, seed=3))
         file = self.folder / "thresholds.yaml"
@@ -226,7 +226,7 @@ class DiffTest(ResultsTest):
         self.assertIn("thresholds.yaml:2", done.stderr)
         self.assertIn("did you mean 'p_train'", done.stderr)
 
-    def test_against_the_history(self):
+    def test_compares_with_the_history(self):
         for i in range(2):
             self.write(self.campaign(f"2026111{i}-080000-old-000{i}", 86400 * i, count=3, seed=10 + i))
         self.write(self.campaign("20261120-080000-now-0009", 86400 * 9, throughput=800, count=3, seed=20))
@@ -234,12 +234,12 @@ class DiffTest(ResultsTest):
         self.assertEqual(diff["baseline"], "history")
         self.assertEqual(diff["cases"][0]["figures"][0]["baseline"]["n"], 6)
 
-    def test_a_case_that_no_longer_passes(self):
+    def test_reports_a_case_that_no_longer_passes(self):
         self.write(self.campaign())
         self.write(Campaign(NEW, 86400).add(ONE, 1, [], outcome="Error", reason="exit code 1"))
         self.assertIn("no round passed", self.assay("diff", BASE, NEW, expect=1).stdout)
 
-    def test_nothing_in_common_and_the_same_run(self):
+    def test_explains_nothing_in_common_and_the_same_run(self):
         self.write(self.campaign())
         self.write(Campaign(NEW, 86400).rounds(FOUR, [1, 2, 3], nproc=4))
         self.assay("diff", BASE, NEW, expect=3)
@@ -253,7 +253,7 @@ class CompletionTest(ResultsTest):
                               text=True, timeout=60)
         return done.stdout.splitlines()
 
-    def test_runs_and_cases(self):
+    def test_finds_runs_and_cases(self):
         self.write(self.campaign())
         self.assertEqual(self.complete("table", "2026"), [BASE])
         self.assertEqual(self.complete("history", ""), [])

@@ -47,7 +47,7 @@ class Resume(WorkerTest):
         _, err = process.communicate()
         self.assertEqual(process.returncode, -9, err)
 
-    def test_killed_twice(self):
+    def test_resumes_after_two_kills(self):
         for name in LENGTHS:
             with self.subTest(name):
                 config = self.config(name)

@@ -77,7 +77,7 @@ class Slurm(CliTest):
     def codes(self, result):
         return [rank.get("code") for rank in result["ranks"]]
 
-    def test_every_rank_has_its_place_and_its_exit_code(self):
+    def test_gives_every_rank_its_place_and_exit_code(self):
         last = self.run_step('echo "$RANK $WORLD_SIZE $LOCAL_RANK $NODE_RANK $MASTER_ADDR $MASTER_PORT"; '
                              'echo "{}" >> "$ASSAY_RECORDS"')
         result = last["result"]
@@ -92,7 +92,7 @@ class Slurm(CliTest):
         self.assertEqual([node["name"] for node in nodes], ["n1", "n2"])
         self.assertEqual(json.loads((self.step / "slurm.json").read_text())["state"], "ended")
 
-    def test_every_node_is_watched(self):
+    def test_watches_every_node(self):
         self.run_step("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", monitor_interval_s=0.1)
         for node in 0, 1:
             samples = json_lines(self.step / f"monitor.node{node}.jsonl")
@@ -100,7 +100,7 @@ class Slurm(CliTest):
             self.assertGreater(max(sample["cpu_own"] for sample in samples), 0.05)
             self.assertIsNone(samples[-1]["devices"])
 
-    def test_a_failing_rank_decides_and_the_others_are_stopped(self):
+    def test_stops_the_others_at_a_failing_rank(self):
         begin = time.monotonic()
         result = self.run_step('echo begin; if [ $RANK = 3 ]; then echo broken; exit 7; fi; exec sleep 600')["result"]
         self.assertEqual((result["status"]["code"], result["deciding_rank"]), (7, 3))
@@ -110,20 +110,20 @@ class Slurm(CliTest):
         self.assertEqual([rank["signal"] for rank in result["ranks"][:3]], [15, 15, 15])
         self.assertLess(time.monotonic() - begin, 30 * SLOWER)
 
-    def test_the_cause_of_a_lost_connection_is_looked_for(self):
+    def test_finds_the_cause_of_a_lost_connection(self):
         # Rank 0 only says that it lost the others (13), and its node ends after 3 s of looking for the cause; rank 3, on the
         # other node, is why, and says so only then.
         result = self.run_step('[ $RANK = 0 ] && exit 13; state=${ASSAY_RECORDS%/*}/state.node0.json; [ $RANK = 3 ] && { until grep -q '
                                '\'"state": *"ended"\' $state; do sleep 0.05; done; exit 9; }; exec sleep 600')["result"]
         self.assertEqual((result["status"]["code"], result["deciding_rank"]), (9, 3))
 
-    def test_a_rank_that_is_killed_shows_its_signal(self):
+    def test_shows_the_signal_of_a_killed_rank(self):
         result = self.run_step('[ $RANK = 1 ] && kill -9 $$; exec sleep 600')["result"]
         self.assertEqual((result["status"]["signal"], result["deciding_rank"]), (9, 1))
         self.assertTrue(result["failed_by_itself"])
         self.assertEqual(result["infrastructure"], "")
 
-    def test_scancel_by_somebody_else_is_a_failure_of_the_infrastructure(self):
+    def test_blames_the_infrastructure_for_a_foreign_scancel(self):
         process = self.drive("start", self.request("echo begin; exec sleep 600"))
         self.wait_for_logs()
         self.cluster.command("scancel", self.job_id())
@@ -132,7 +132,7 @@ class Slurm(CliTest):
         self.assertIn(self.job_id(), result["infrastructure"])
         self.assertEqual(process.returncode, 4)
 
-    def test_a_node_that_fails_is_a_failure_of_the_infrastructure(self):
+    def test_blames_the_infrastructure_for_a_failing_node(self):
         process = self.drive("start", self.request("echo begin; exec sleep 600"))
         self.wait_for_logs()
         self.cluster.command("scontrol", "update", "nodename=n2", "state=down", "reason=test")
@@ -142,7 +142,7 @@ class Slurm(CliTest):
         self.assertIn("NODE_FAIL", result["infrastructure"])
         self.assertEqual(process.returncode, 4)
 
-    def test_ranks_finish_although_the_daemon_of_their_node_is_gone(self):
+    def test_finishes_ranks_without_the_daemon_of_their_node(self):
         gate = self.folder / "gate"
         process = self.drive("start", self.request(f"echo begin; while [ ! -e '{gate}' ]; do sleep 0.1; done"))
         self.wait_for_logs()
@@ -153,7 +153,7 @@ class Slurm(CliTest):
         result = self.finish(process)[-1]["result"]
         self.assertEqual((self.codes(result), result["infrastructure"]), ([0, 0, 0, 0], ""))
 
-    def test_stop_ends_every_rank_within_its_grace(self):
+    def test_ends_every_rank_within_its_grace(self):
         process = self.drive("start", self.request("echo begin; exec sleep 600"))
         self.wait_for_logs()
         begin = time.monotonic()
@@ -164,14 +164,14 @@ class Slurm(CliTest):
         self.assertFalse(result["failed_by_itself"])
         self.assertEqual(processes_with(f"ASSAY_TREE={self.run_id}/"), [])
 
-    def test_a_rank_that_does_not_stop_is_killed(self):
+    def test_kills_a_rank_that_does_not_stop(self):
         process = self.drive("start", self.request("trap '' TERM; echo begin; while :; do sleep 0.1; done"))
         self.wait_for_logs()
         process.terminate()
         result = self.finish(process)[-1]["result"]
         self.assertEqual([rank["signal"] for rank in result["ranks"]], [9, 9, 9, 9])
 
-    def test_a_killed_controller_is_taken_over(self):
+    def test_reattaches_after_a_killed_controller(self):
         gate = self.folder / "gate"
         request = self.request(f"echo begin; while [ ! -e '{gate}' ]; do sleep 0.1; done; exit $((RANK == 2 ? 5 : 0))")
         first = self.drive("start", request)
@@ -189,7 +189,7 @@ class Slurm(CliTest):
         again = self.finish(self.drive("attach", request))[-1]["result"]
         self.assertEqual(self.codes(again)[2], 5, "the end is known later too")
 
-    def test_a_job_whose_number_was_not_written_is_found_by_its_name(self):
+    def test_finds_a_job_by_its_name(self):
         request = self.request("echo begin; exec sleep 600")
         first = self.drive("start", request)
         self.wait_for_logs()
@@ -204,7 +204,7 @@ class Slurm(CliTest):
         second.terminate()
         self.finish(second)
 
-    def test_another_attempt_is_not_attached_to_but_ended(self):
+    def test_ends_another_attempt(self):
         first = self.drive("start", self.request("echo begin; exec sleep 600"))
         self.wait_for_logs()
         first.kill()
@@ -214,7 +214,7 @@ class Slurm(CliTest):
         result = self.run_step("true", attempt=2)["result"]
         self.assertEqual(self.codes(result), [0, 0, 0, 0])
 
-    def test_without_a_controller_the_lease_ends_the_job(self):
+    def test_ends_the_job_when_the_lease_expires(self):
         process = self.drive("start", self.request("echo begin; exec sleep 600", lease_s=3))
         self.wait_for_logs()
         process.kill()
@@ -222,7 +222,7 @@ class Slurm(CliTest):
         self.wait_until(lambda: not processes_with(f"ASSAY_TREE={self.run_id}/"), "the end of every rank", 25)
         self.wait_until(lambda: not self.cluster.command("squeue", "--noheader").strip(), "the end of the job")
 
-    def test_a_job_that_begins_long_after_its_controller_was_killed_starts_nothing(self):
+    def test_starts_nothing_long_after_a_killed_controller(self):
         blocker = self.cluster.command("sbatch", "--parsable", "--nodes=2", "--exclusive", "--output=/dev/null",
                                        "--wrap=exec sleep 600").strip()
         process = self.drive("start", self.request("echo begin; exec sleep 600", lease_s=2))
@@ -237,7 +237,7 @@ class Slurm(CliTest):
         self.assertEqual(list(self.step.glob("rank*.log")), [])
         self.assertIn("lease expired", (self.step / "slurm.attempt1.log").read_text())
 
-    def test_a_job_that_waits_is_queued_and_then_runs(self):
+    def test_queues_a_job_and_runs_it(self):
         blocker = self.cluster.command("sbatch", "--parsable", "--nodes=2", "--exclusive", "--output=/dev/null",
                                        "--wrap=exec sleep 600").strip()
         process = self.drive("start", self.request("true"))
@@ -250,7 +250,7 @@ class Slurm(CliTest):
         self.assertTrue([line for line in lines if "queued by Slurm as job" in line.get("queued", "")], lines)
         self.assertEqual(self.codes(lines[-1]["result"]), [0, 0, 0, 0])
 
-    def test_a_job_that_waits_is_cancelled_when_it_is_stopped(self):
+    def test_cancels_a_waiting_job_at_a_stop(self):
         blocker = self.cluster.command("sbatch", "--parsable", "--nodes=2", "--exclusive", "--output=/dev/null",
                                        "--wrap=exec sleep 600").strip()
         process = self.drive("start", self.request("echo begin"))
@@ -264,20 +264,20 @@ class Slurm(CliTest):
         self.assertEqual(self.cluster.command("squeue", "--noheader", "--format=%i").split(), [blocker])
         self.cluster.command("scancel", blocker)
 
-    def test_a_partition_that_does_not_exist_is_said_at_once(self):
+    def test_rejects_a_missing_partition_at_once(self):
         begin = time.monotonic()
         last = self.run_step("true", slurm={"partition": "nowhere"})
         self.assertEqual(last["kind"], "infrastructure")
         self.assertIn("invalid partition specified: nowhere", last["error"])
         self.assertLess(time.monotonic() - begin, 10 * SLOWER)
 
-    def test_a_partition_is_looked_at_before_anything_starts(self):
+    def test_checks_the_partition_before_anything_starts(self):
         self.assertEqual(self.run_step("true", "check")["problem"], "")
         self.assertEqual(self.run_step("true", "check", slurm={"partition": "p"})["problem"], "")
         self.assertEqual(self.run_step("true", "check", nnodes=3)["problem"], "partition 'p' has 2 nodes, and 3 are needed")
         self.assertIn("no partition 'nowhere'", self.run_step("true", "check", slurm={"partition": "nowhere"})["problem"])
 
-    def test_more_nodes_than_there_are_is_said_at_once(self):
+    def test_rejects_more_nodes_than_exist_at_once(self):
         begin = time.monotonic()
         last = self.run_step("true", nnodes=5)
         said = last.get("error") or last["result"]["infrastructure"]
@@ -285,7 +285,7 @@ class Slurm(CliTest):
         self.assertLess(time.monotonic() - begin, 20 * SLOWER)
         self.assertEqual(self.cluster.command("squeue", "--noheader").strip(), "")
 
-    def test_a_program_that_is_not_there_is_said_with_the_node(self):
+    def test_names_the_node_of_a_missing_program(self):
         request = json.loads(self.request("true").read_text())
         request["argv"] = ["/no/such/program"]
         path = self.folder / "request.json"
@@ -294,7 +294,7 @@ class Slurm(CliTest):
         self.assertIn("/no/such/program", last["result"]["infrastructure"])
         self.assertRegex(last["result"]["infrastructure"], r"^n[12]: ")
 
-    def test_paddle_ranks_know_every_endpoint(self):
+    def test_gives_paddle_ranks_every_endpoint(self):
         self.run_step('echo "$PADDLE_TRAINER_ID $PADDLE_CURRENT_ENDPOINT $PADDLE_TRAINER_ENDPOINTS"', framework="paddle_2.5")
         words = [(self.step / f"rank{rank}.log").read_text().split() for rank in range(4)]
         endpoints = words[0][2].split(",")
@@ -303,7 +303,7 @@ class Slurm(CliTest):
             self.assertEqual(found, [str(rank), endpoints[rank], ",".join(endpoints)])
 
 
-    def test_mindspore_ranks_have_a_table_of_all_nodes(self):
+    def test_gives_mindspore_ranks_a_table_of_all_nodes(self):
         result = self.run_step('cat "$RANK_TABLE_FILE"', framework="mindspore")["result"]
         self.assertEqual((self.codes(result), result["infrastructure"]), ([0, 0, 0, 0], ""))
         tables = [json.loads((self.step / f"rank{rank}.log").read_text()) for rank in range(4)]
@@ -351,7 +351,7 @@ class VendorSetup(CampaignTest):
     def nodes(self, run):
         return [node["name"] for path in run.glob("steps/*/slurm.nodes.json") for node in json.loads(path.read_text())]
 
-    def test_once_on_every_node_that_a_job_comes_to(self):
+    def test_runs_once_on_every_node_of_a_job(self):
         self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"', {"quick:pytorch:cpu:1:1:5": {"set": {"what": "gate"}}},
                       options=["--exclusive"], concurrency=2)
         self.assertIn("setup code/vendor-fake/setup, once on every host", self.assay("run", "campaign.yaml", "--dry-run").stdout)
@@ -368,19 +368,19 @@ class VendorSetup(CampaignTest):
         self.assertNotIn("setup", self.ends(run))
         self.assert_nothing_runs(run)
 
-    def test_jobs_that_come_at_once_wait_for_it(self):
+    def test_lets_simultaneous_jobs_wait_for_it(self):
         self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; sleep 2; echo ready > "$GATE"',
                       {"quick:pytorch:cpu:1:1:2": {"set": {"what": "fail"}}}, options=["--nodelist=n1"], concurrency=2)
         self.assay("run", "campaign.yaml")  # a rank that began before the setup had ended would have failed
         self.assertEqual(self.prepared(), ["n1"])
 
-    def test_ranks_wait_for_the_setup_of_the_other_node(self):
+    def test_lets_ranks_wait_for_the_setup_of_the_other_node(self):
         self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; [ "$SLURMD_NODENAME" = n2 ] || { sleep 2; echo ready > "$GATE"; }',
                       {"quick:pytorch:cpu:2:1:1": {"set": {"what": "fail"}}})
         self.assay("run", "campaign.yaml")  # the rank of n2 would have failed if it had begun before the gate was there
         self.assertEqual(sorted(self.prepared()), ["n1", "n2"])
 
-    def test_a_failure_names_the_node_and_the_next_attempt_tries_again(self):
+    def test_names_the_failing_node_and_retries(self):
         self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; echo looking; [ -e "$GATE" ] || { echo no driver here >&2; exit 3; }',
                       {"quick:pytorch:cpu:1:1:1": None}, options=["--nodelist=n2"], retries=1)
         self.assay("run", "campaign.yaml", expect=4)
@@ -397,7 +397,7 @@ class VendorSetup(CampaignTest):
         self.assertTrue((run / "setup/n2.done").exists())
         self.assert_nothing_runs(run)
 
-    def test_limits_of_time_and_of_silence_end_it(self):
+    def test_ends_at_limits_of_time_and_silence(self):
         for limit, reason in ("time_limit", "stopped at its time limit of"), ("stall_limit", "stopped: no line and no record for"):
             self.campaign("echo begin; sleep 1000 & exec sleep 1000", {"quick:pytorch:cpu:1:1:1": {limit: self.LIMIT}}, retries=0)
             self.assay("run", "campaign.yaml", expect=1)
@@ -408,12 +408,12 @@ class VendorSetup(CampaignTest):
             self.assertEqual(list((self.last_run() / "setup").glob("*.done")), [])
             self.assert_nothing_runs()
 
-    def test_one_that_says_something_is_not_silent(self):
+    def test_accepts_a_setup_with_output_as_not_silent(self):
         self.campaign(f"for i in $(seq {self.LIMIT + 3}); do echo $i; sleep 1; done",
                       {"quick:pytorch:cpu:1:1:1": {"stall_limit": self.LIMIT}})
         self.assay("run", "campaign.yaml")
 
-    def test_stop_and_scancel_end_it(self):
+    def test_ends_at_stop_and_scancel(self):
         self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; sleep 1000 & exec sleep 1000',
                       {"quick:pytorch:cpu:1:1:1": None}, retries=0)
         process = self.start("run", "campaign.yaml")
@@ -430,7 +430,7 @@ class VendorSetup(CampaignTest):
         self.assertIn("cancelled from outside (CANCELLED)", self.ends()[self.STEP]["reason"])
         self.assert_nothing_runs()
 
-    def test_without_a_controller_the_lease_ends_it(self):
+    def test_ends_when_the_lease_expires(self):
         self.campaign('echo "$SLURMD_NODENAME" >> "$SETUP_LINES"; sleep 1000 & exec sleep 1000',
                       {"quick:pytorch:cpu:1:1:1": None}, lease=4)
         process = self.start("run", "campaign.yaml")
@@ -442,7 +442,7 @@ class VendorSetup(CampaignTest):
 
 
 class TwoClusters(unittest.TestCase):
-    def test_they_do_not_meet(self):
+    def test_keeps_apart(self):
         with tempfile.TemporaryDirectory(prefix="assay-slurm-") as folder:
             clusters = []
             try:

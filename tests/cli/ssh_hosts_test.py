@@ -85,7 +85,7 @@ class SshHostsTest(CliTest):
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.05)
 
-    def test_the_session_ends_and_the_job_goes_on(self):
+    def test_continues_the_job_after_the_session(self):
         self.write_job("until test -e go; do sleep 0.05; done; echo rank $RANK")
         self.supervise()  # ssh comes back before the job ends
         self.assertNotEqual(processes_with(self.mark), [])
@@ -96,7 +96,7 @@ class SshHostsTest(CliTest):
         self.assertEqual([rank["code"] for rank in relay.state["result"]["ranks"]], [0, 0])
         self.assertEqual(relay.close(), 0)
 
-    def test_every_byte_comes_once_over_lost_connections(self):
+    def test_receives_every_byte_once_over_lost_connections(self):
         self.write_job("i=0; while test $i -lt 150; do echo $RANK line $i; i=$((i+1)); sleep 0.01; done", lease_s=20)
         self.supervise()
         have = {}
@@ -111,7 +111,7 @@ class SshHostsTest(CliTest):
         for rank in 0, 1:
             self.assertEqual(have[f"rank{rank}.log"], b"".join(b"%d line %d\n" % (rank, i) for i in range(150)))
 
-    def test_a_stop_and_a_lease(self):
+    def test_ends_at_a_stop_or_an_expired_lease(self):
         self.write_job("sleep 100")
         self.supervise()
         relay = Relay(self.hosts, self.step, {})
@@ -131,7 +131,7 @@ class SshHostsTest(CliTest):
         self.wait_until(lambda: json.loads((self.step / "state.node0.json").read_text())["state"] == "ended")
         self.assertEqual(json.loads((self.step / "state.node0.json").read_text())["error"]["kind"], "lease")
 
-    def test_what_is_wrong_is_said_at_once(self):
+    def test_reports_faults_at_once(self):
         self.write_job("true", nproc="two")
         self.assertIn("job.node0.json: nproc must be an integer", self.supervise(expect=2).stderr)
         self.write_job("true", argv=["no-such-program"])

@@ -110,12 +110,12 @@ class TensorBoard(WorkerTest):
         self.assertEqual(sorted(board["train/ips"]), [2, 4, 6, 8, 10, 12])
         self.assertNotIn("train/mfu", {tag for tag, values in board.items() if 0 in values.values()})
 
-    def test_scalars_are_those_of_the_records(self):
+    def test_writes_the_scalars_of_the_records(self):
         output = os.path.join(self.folder, "out")
         self.run_worker("train", self.config, output)
         self.check_same_as_records(output)
 
-    def test_after_a_kill_the_later_attempt_counts(self):
+    def test_keeps_the_later_attempt_after_a_kill(self):
         output = os.path.join(self.folder, "out")
         process = self.start("train", self.config, output)
         for line in process.stdout:
@@ -130,7 +130,7 @@ class TensorBoard(WorkerTest):
         self.assertEqual(len(glob.glob(os.path.join(output, "tensorboard/*"))), 2)
         self.check_same_as_records(output)
 
-    def test_off_unless_asked_for(self):
+    def test_writes_nothing_unless_requested(self):
         output = os.path.join(self.folder, "off")
         config = self.write_config(self.folder, case("simplenet", **{**SHORT, "Engine.tensorboard": False,
                                                                      "Engine.max_steps": 1}))

@@ -18,7 +18,7 @@
 
 using namespace assay;
 
-TEST(Error, ExitCodesAreThoseOfTheArchitecture) {
+TEST(Error, HasTheExitCodesOfTheArchitecture) {
   EXPECT_EQ(exit_code(ErrorKind::Config), 2);
   EXPECT_EQ(exit_code(ErrorKind::Usage), 2);
   EXPECT_EQ(exit_code(ErrorKind::Data), 2);
@@ -28,7 +28,7 @@ TEST(Error, ExitCodesAreThoseOfTheArchitecture) {
   EXPECT_EQ(exit_code(ErrorKind::Internal), 1);
 }
 
-TEST(Error, AWorkersExitCodeTellsItsKind) {
+TEST(Error, FindsItsKindByAWorkersExitCode) {
   for (ErrorKind kind : {ErrorKind::Config, ErrorKind::Data, ErrorKind::OutOfMemory, ErrorKind::NonFinite,
                          ErrorKind::LossSpike, ErrorKind::Communication, ErrorKind::Timeout, ErrorKind::Interrupted}) {
     EXPECT_EQ(failure_kind(worker_exit_code(kind)), kind_name(kind));
@@ -40,7 +40,7 @@ TEST(Error, AWorkersExitCodeTellsItsKind) {
 
 TEST(Error, ChecksStayInReleaseBuilds) { EXPECT_THROW(ASSAY_CHECK(1 + 1 == 3, "arithmetic"), InternalError); }
 
-TEST(Json, NonFiniteNumbersStayVisibleAndValid) {
+TEST(Json, KeepsNonFiniteNumbersVisibleAndValid) {
   const Json line = {{"a", json_number(std::nan(""))},
                      {"b", json_number(INFINITY)},
                      {"c", json_number(-INFINITY)},
@@ -51,7 +51,7 @@ TEST(Json, NonFiniteNumbersStayVisibleAndValid) {
   EXPECT_THROW(number_of("nan?"), DataError);
 }
 
-TEST(Json, ErrorsNameFileLineAndColumn) {
+TEST(Json, NamesFileLineAndColumnInErrors) {
   try {
     parse_json("{\n  \"a\": 1,\n  oops\n}", "some.json");
     FAIL();
@@ -64,7 +64,7 @@ TEST(Json, ErrorsNameFileLineAndColumn) {
   EXPECT_THROW(parse_json("", "empty"), DataError);
 }
 
-TEST(Hash, KnownValues) {
+TEST(Hash, MatchesKnownValues) {
   // FIPS 180-2, appendix B.
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -72,7 +72,7 @@ TEST(Hash, KnownValues) {
   EXPECT_THROW(sha256_file("/no/such/file"), DataError);
 }
 
-TEST(Time, TextAndBack) {
+TEST(Time, RoundTripsText) {
   const int64_t time = 1794771785339754;
   EXPECT_EQ(utc_text(time), "2026-11-15T19:43:05.339754Z");
   EXPECT_EQ(parse_utc(utc_text(time)), time);
@@ -85,7 +85,7 @@ TEST(Time, TextAndBack) {
   EXPECT_EQ(utc_compact(time), "20261115-194305");
 }
 
-TEST(Time, Durations) {
+TEST(Time, PrintsDurations) {
   EXPECT_EQ(duration_text(0.416), "0.42 s");
   EXPECT_EQ(duration_text(75.04), "75.0 s");
   EXPECT_EQ(duration_text(185), "3 min 05 s");
@@ -93,7 +93,7 @@ TEST(Time, Durations) {
   EXPECT_EQ(duration_text(std::nan("")), "unknown");
 }
 
-TEST(Console, ProgressLineShowsRateAndTimeLeft) {
+TEST(Console, ShowsRateAndTimeLeftInTheProgressLine) {
   const std::string line = progress_line("train", 500, 1000, 10, "steps", "loss 0.41", 80);
   EXPECT_NE(line.find("50 %"), std::string::npos);
   EXPECT_NE(line.find("10 steps/s"), std::string::npos);
@@ -105,7 +105,7 @@ TEST(Console, ProgressLineShowsRateAndTimeLeft) {
   EXPECT_NE(progress_line("train", 500, 0, 10, "steps", "", 80).find("500 steps"), std::string::npos);
 }
 
-TEST(Console, ShortNumbers) {
+TEST(Console, PrintsShortNumbers) {
   EXPECT_EQ(short_number(950), "950");
   EXPECT_EQ(short_number(12345), "12.3k");
   EXPECT_EQ(short_number(4560000), "4.56M");
@@ -113,13 +113,13 @@ TEST(Console, ShortNumbers) {
   EXPECT_EQ(short_number(NAN), "?");
 }
 
-TEST(Console, ColoursOnlyOnATerminal) {
+TEST(Console, UsesColoursOnlyOnATerminal) {
   ::setenv("NO_COLOR", "1", 1);
   EXPECT_FALSE(colours_on(stdout));
   ::unsetenv("NO_COLOR");
 }
 
-TEST(Signals, TheFirstAsksTheSecondForces) {
+TEST(Signals, RequestAStopFirstAndForceItSecond) {
   const pid_t child = ::fork();
   if (child == 0) {
     catch_stop_signals();

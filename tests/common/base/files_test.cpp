@@ -11,7 +11,7 @@
 
 using namespace assay;
 
-TEST(Files, ReadingNamesTheFile) {
+TEST(Files, NamesTheFileInReadErrors) {
   for (const char* path : {"/no/such/file", "/proc"}) {
     try {
       read_file(path);
@@ -23,7 +23,7 @@ TEST(Files, ReadingNamesTheFile) {
   EXPECT_FALSE(read_file("/proc/self/status").empty()) << "files that claim to have no size are read too";
 }
 
-TEST(Files, AtomicReplacementNeverShowsHalfAFile) {
+TEST(Files, ReplacesAtomicallyWithoutHalfFiles) {
   const TempFolder folder;
   const auto path = folder.path() / "f";
   const std::string a(200'000, 'a');
@@ -43,7 +43,7 @@ TEST(Files, AtomicReplacementNeverShowsHalfAFile) {
   EXPECT_TRUE(left == a || left == b);
 }
 
-TEST(Files, AFailedReplacementLeavesTheOldFileAndNoRubbish) {
+TEST(Files, KeepsTheOldFileAfterAFailedReplacement) {
   const TempFolder folder;
   const auto target = folder.path() / "is-a-folder";
   make_folder(target / "child");
@@ -54,7 +54,7 @@ TEST(Files, AFailedReplacementLeavesTheOldFileAndNoRubbish) {
   EXPECT_THROW(write_file_atomic(folder.path() / "no" / "folder" / "f", "x"), InfrastructureError);
 }
 
-TEST(Files, FolderInTheWay) {
+TEST(Files, NamesAFolderInTheWay) {
   const TempFolder folder;
   std::ofstream(folder.path() / "file") << "x";
   EXPECT_THROW(make_folder(folder.path() / "file" / "sub"), InfrastructureError);
@@ -62,7 +62,7 @@ TEST(Files, FolderInTheWay) {
   EXPECT_NO_THROW(make_folder(folder.path() / "a/b/c"));
 }
 
-TEST(Files, TailGivesTheLastLines) {
+TEST(Files, ReturnsTheLastLines) {
   const TempFolder folder;
   const auto path = folder.path() / "log";
   EXPECT_TRUE(tail_lines(path, 5).empty());
@@ -78,7 +78,7 @@ TEST(Files, TailGivesTheLastLines) {
   EXPECT_EQ(tail_lines(path, 3).size(), 1u);
 }
 
-TEST(Files, TempFolderIsRemoved) {
+TEST(Files, RemovesTheTempFolder) {
   fs::path path;
   {
     const TempFolder folder;

@@ -33,9 +33,9 @@ TEST(Journal, WritesAndReads) {
   EXPECT_EQ(contents.lines[1]["text"], "a\nb \xEF\xBF\xBD");
 }
 
-TEST(Journal, AMissingFileIsEmpty) { EXPECT_TRUE(read_journal("/no/such/file").lines.empty()); }
+TEST(Journal, ReadsAMissingFileAsEmpty) { EXPECT_TRUE(read_journal("/no/such/file").lines.empty()); }
 
-TEST(Journal, ATornLineIsDroppedAtEveryByte) {
+TEST(Journal, DropsATornLineAtEveryByte) {
   const TempFolder folder;
   const auto path = folder.path() / "j";
   const std::string whole = "{\"n\":1}\n{\"n\":2}\n";
@@ -53,7 +53,7 @@ TEST(Journal, ATornLineIsDroppedAtEveryByte) {
   }
 }
 
-TEST(Journal, DamageBeforeTheEndIsAnErrorThatNamesTheLine) {
+TEST(Journal, NamesTheLineOfDamageBeforeTheEnd) {
   const TempFolder folder;
   const auto path = folder.path() / "j";
   for (const char* text :
@@ -70,7 +70,7 @@ TEST(Journal, DamageBeforeTheEndIsAnErrorThatNamesTheLine) {
   }
 }
 
-TEST(Journal, GarbageNeverCrashes) {
+TEST(Journal, SurvivesGarbage) {
   const TempFolder folder;
   const auto path = folder.path() / "j";
   std::mt19937 random(7);
@@ -87,7 +87,7 @@ TEST(Journal, GarbageNeverCrashes) {
   }
 }
 
-TEST(Journal, AKilledWriterLosesAtMostTheLastLine) {
+TEST(Journal, LosesAtMostTheLastLineOfAKilledWriter) {
   const TempFolder folder;
   for (int round = 0; round < 10; ++round) {
     const auto path = folder.path() / std::to_string(round);

@@ -97,11 +97,11 @@ std::vector<std::string> complaints_in_tree(const fs::path& src) {
 
 }  // namespace
 
-TEST(Layers, IncludesGoOnlyDownwards) {
+TEST(Layers, IncludeOnlyLowerOnes) {
   EXPECT_EQ(complaints_in_tree(fs::path(ASSAY_SOURCE_DIR) / "src"), std::vector<std::string>{});
 }
 
-TEST(Layers, TheCheckCatchesWhatItShould) {
+TEST(Layers, CatchWhatTheCheckShould) {
   EXPECT_NE(complaint("base", "#include \"config/value.h\""), "");
   EXPECT_NE(complaint("plan", "#include \"execute/executor.h\""), "");
   EXPECT_NE(complaint("verify", "  #  include <torch/torch.h>"), "");
@@ -115,7 +115,7 @@ TEST(Layers, TheCheckCatchesWhatItShould) {
   EXPECT_EQ(complaint("base", "// #include is a word"), "");
 }
 
-TEST(Layers, EveryAllowedIncludeIsUsed) {
+TEST(Layers, UseEveryAllowedInclude) {
   std::set<std::pair<std::string, std::string>> unused;
   for (const auto& [name, layer] : layers()) {
     for (const std::string& used : layer.uses) unused.emplace(name, used);
@@ -132,7 +132,7 @@ TEST(Layers, EveryAllowedIncludeIsUsed) {
 }
 
 // The list is in order, lowest first, so there are no cycles.
-TEST(Layers, EveryFolderUsesOnlyFoldersAboveItInTheList) {
+TEST(Layers, UseOnlyFoldersAboveThemInTheList) {
   std::set<std::string> seen;
   for (const std::string& line : split(read_file(fs::path(ASSAY_SOURCE_DIR) / "src/layers.txt"), '\n')) {
     if (line.empty() || line[0] == '#') continue;
@@ -143,7 +143,7 @@ TEST(Layers, EveryFolderUsesOnlyFoldersAboveItInTheList) {
 }
 
 // Two classes of one name are an error that no compiler reports: the linker keeps one of them.
-TEST(Layers, NoTypeNameStandsTwiceInOnePlane) {
+TEST(Layers, HaveNoTypeNameTwiceInOnePlane) {
   static const std::regex kNamespace(R"(^namespace ([a-z_:]+) \{)");
   static const std::regex kType(R"(^(?:class|struct|enum class|union) ([A-Z]\w*)(?!\w|::)[^;]*\{)");
   std::map<std::string, std::set<std::string>> places;  // of a name: the headers that define it
@@ -166,7 +166,7 @@ TEST(Layers, NoTypeNameStandsTwiceInOnePlane) {
     EXPECT_EQ(files.size(), 1u) << name << " in " << *files.begin() << " and " << *files.rbegin();
 }
 
-TEST(Layers, EveryFolderHasASentenceInTheReadme) {
+TEST(Layers, HaveASentencePerFolderInTheReadme) {
   const std::string readme = read_file(fs::path(ASSAY_SOURCE_DIR) / "src/README.md");
   for (const auto& [name, layer] : layers()) {
     EXPECT_TRUE(fs::is_directory(fs::path(ASSAY_SOURCE_DIR) / "src" / layer.plane / name)) << name;
@@ -174,7 +174,7 @@ TEST(Layers, EveryFolderHasASentenceInTheReadme) {
   }
 }
 
-TEST(Layers, TheControlPlaneDoesNotLoadLibtorch) {
+TEST(Layers, KeepLibtorchOutOfTheControlPlane) {
   for (const char* program : {"assay", "assay_control_tests"}) {
     const CapturedOutput output = capture({.argv = {"ldd", (fs::path(ASSAY_BINARY_DIR) / "bin" / program).string()}});
     ASSERT_TRUE(output.status.ok()) << output.err;

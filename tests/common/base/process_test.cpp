@@ -52,12 +52,12 @@ TEST(Process, KeepsExitCodeAndSignalApart) {
   EXPECT_TRUE(run_process({.argv = {"true"}}).ok());
 }
 
-TEST(Process, ArgumentsAreNotInterpreted) {
+TEST(Process, PassesArgumentsUninterpreted) {
   const std::string hostile = "a b; $(touch /tmp/never) 'x' \"y\" *";
   EXPECT_EQ(capture({.argv = {"printf", "%s", hostile}}).out, hostile);
 }
 
-TEST(Process, EnvironmentFolderAndOutput) {
+TEST(Process, SetsEnvironmentFolderAndOutput) {
   const TempFolder folder;
   const auto log = folder.path() / "log";
   std::ofstream(log) << "before\n";
@@ -69,7 +69,7 @@ TEST(Process, EnvironmentFolderAndOutput) {
   EXPECT_EQ(read_file(log), "before\nhello there\n" + fs::canonical(folder.path()).string() + "\nproblem\n");
 }
 
-TEST(Process, AMissingProgramOrFolderIsNamed) {
+TEST(Process, NamesAMissingProgramOrFolder) {
   try {
     run_process({.argv = {"no-such-program-here"}});
     FAIL();
@@ -84,7 +84,7 @@ TEST(Process, AMissingProgramOrFolderIsNamed) {
   }
 }
 
-TEST(Process, TimeLimitStopsTheWholeTree) {
+TEST(Process, StopsTheWholeTreeAtTheTimeLimit) {
   const TempFolder folder;
   const auto pids = folder.path() / "pids";
   // A child in the group, one in a session of its own that outlives its parent, and one that ignores SIGTERM.
@@ -102,7 +102,7 @@ TEST(Process, TimeLimitStopsTheWholeTree) {
   for (const std::string& line : lines) EXPECT_FALSE(alive(static_cast<pid_t>(*parse_int(line)))) << line;
 }
 
-TEST(Process, AStopIsAskedForOnce) {
+TEST(Process, RequestsAStopOnce) {
   const TempFolder folder;
   Process process = Process::start(
       {.argv = shell(
@@ -132,7 +132,7 @@ TEST(Process, DiesWithItsParent) {
   EXPECT_FALSE(alive(pid));
 }
 
-TEST(Process, WaitingReturnsWhenWoken) {
+TEST(Process, ReturnsFromWaitingWhenWoken) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   Process process = Process::start({.argv = {"sleep", "100"}});
@@ -149,7 +149,7 @@ TEST(Process, WaitingReturnsWhenWoken) {
   ::close(ends[1]);
 }
 
-TEST(Process, TheMarkFindsWhatLostItsParent) {
+TEST(Process, FindsOrphansByTheirMark) {
   const std::string mark = "process-test-" + std::to_string(now_us());
   run_process({.argv = shell("setsid sleep 100 & exit 0"), .tree_mark = mark});
   EXPECT_EQ(find_tree(mark).size(), 1u);
@@ -162,7 +162,7 @@ TEST(Process, MeasuresMemory) {
   EXPECT_GT(status.max_rss_bytes, 100 * 1024);
 }
 
-TEST(Process, CaptureHonoursItsLimit) {
+TEST(Process, LimitsCapturedOutput) {
   const CapturedOutput output = capture({.argv = shell("echo early; sleep 100")}, 0.3);
   EXPECT_TRUE(output.status.timed_out);
   EXPECT_EQ(output.out, "early\n");

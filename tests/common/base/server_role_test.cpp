@@ -46,7 +46,7 @@ std::string refusal(RoleVariables variables, const std::string& name, const std:
 
 }  // namespace
 
-TEST(PsRole, ServersAndTrainersOfPaddle) {
+TEST(PsRole, ReadsServersAndTrainersOfPaddle) {
   const Role server = *role_with(kServerVariables);
   EXPECT_TRUE(server.is_server);
   EXPECT_EQ(server.index, 1);
@@ -57,18 +57,18 @@ TEST(PsRole, ServersAndTrainersOfPaddle) {
   EXPECT_EQ(trainer.index, 2);
 }
 
-TEST(PsRole, WithoutServersThereIsNone) {
+TEST(PsRole, IsAbsentWithoutServers) {
   EXPECT_FALSE(role_with({}));
   EXPECT_FALSE(role_with({{"TRAINING_ROLE", "TRAINER"}, {"PADDLE_TRAINERS_NUM", "4"}}));  // collective training
 }
 
-TEST(PsRole, ACommaAtTheEndAndBlanksAreNoServer) {
+TEST(PsRole, IgnoresTrailingCommasAndBlanks) {
   RoleVariables variables = kTrainerVariables;
   variables["PADDLE_PSERVERS_IP_PORT_LIST"] = " host-a:1 , host-b:2,";
   EXPECT_EQ(role_with(variables)->servers, (std::vector<Endpoint>{{"host-a", 1}, {"host-b", 2}}));
 }
 
-TEST(PsRole, WrongVariablesAreNamed) {
+TEST(PsRole, NamesWrongVariables) {
   const struct {
     const RoleVariables& base;
     const char* name;
@@ -94,7 +94,7 @@ TEST(PsRole, WrongVariablesAreNamed) {
   }
 }
 
-TEST(PsRole, ALocalJobSeesItself) {
+TEST(PsRole, FindsItselfInALocalJob) {
   const LocalJob job{.num_trainers = 2, .server_ports = {5001, 5002, 5003}};
   for (int rank = 0; rank < 5; ++rank) {
     RoleVariables variables;

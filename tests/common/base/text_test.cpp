@@ -7,7 +7,7 @@
 
 using namespace assay;
 
-TEST(Text, PythonFloatIsWhatPythonPrints) {
+TEST(Text, PrintsFloatsAsPythonDoes) {
   // Values from Python 3: repr(x).
   EXPECT_EQ(python_float(1), "1.0");
   EXPECT_EQ(python_float(0.0), "0.0");
@@ -27,7 +27,7 @@ TEST(Text, PythonFloatIsWhatPythonPrints) {
   EXPECT_EQ(python_float(-std::numeric_limits<double>::infinity()), "-inf");
 }
 
-TEST(Text, SplitTrimJoin) {
+TEST(Text, SplitsTrimsAndJoins) {
   EXPECT_EQ(split("a|b||", '|'), (std::vector<std::string>{"a", "b", "", ""}));
   EXPECT_EQ(split("", '|'), std::vector<std::string>{""});
   EXPECT_EQ(trim(" \t x y \r\n"), "x y");
@@ -35,7 +35,7 @@ TEST(Text, SplitTrimJoin) {
   EXPECT_EQ(join({"a", "b"}, ", "), "a, b");
 }
 
-TEST(Text, NearestFindsTyposAndNothingElse) {
+TEST(Text, FindsTyposAndNothingElse) {
   const std::vector<std::string> keys = {"max_steps", "logging_freq", "eval_freq", "seed"};
   EXPECT_EQ(nearest("max_step", keys), "max_steps");
   EXPECT_EQ(nearest("Max_Stesp", keys), "max_steps");
@@ -45,13 +45,13 @@ TEST(Text, NearestFindsTyposAndNothingElse) {
   EXPECT_EQ(nearest(std::string(1'000'000, 'x'), keys), std::nullopt);
 }
 
-TEST(Text, Booleans) {
+TEST(Text, ReadsBooleans) {
   for (const char* yes : {"yes", "TRUE", "t", "Y", "1"}) EXPECT_EQ(parse_bool(yes), true) << yes;
   for (const char* no : {"no", "False", "f", "N", "0"}) EXPECT_EQ(parse_bool(no), false) << no;
   for (const char* bad : {"", "on", "2", "yes ", "null"}) EXPECT_EQ(parse_bool(bad), std::nullopt) << bad;
 }
 
-TEST(Text, Numbers) {
+TEST(Text, ReadsNumbers) {
   EXPECT_EQ(parse_int("42"), 42);
   EXPECT_EQ(parse_int("+42"), 42);
   EXPECT_EQ(parse_int("-1"), -1);
@@ -61,11 +61,11 @@ TEST(Text, Numbers) {
   EXPECT_EQ(parse_double("1e-3x"), std::nullopt);
 }
 
-TEST(Text, ShellQuotingIsReadable) {
+TEST(Text, QuotesReadablyForShells) {
   EXPECT_EQ(shell_line({"echo", "plain-1.0", "two words", "it's", ""}), "echo plain-1.0 'two words' 'it'\\''s' ''");
 }
 
-TEST(Text, InvalidUtf8IsReplaced) {
+TEST(Text, ReplacesInvalidUtf8) {
   EXPECT_EQ(valid_utf8("h\xc3\xa9llo \xe4\xbd\xa0"), "h\xc3\xa9llo \xe4\xbd\xa0");
   EXPECT_EQ(valid_utf8("a\xff"
                        "b"),
@@ -76,7 +76,7 @@ TEST(Text, InvalidUtf8IsReplaced) {
   EXPECT_EQ(valid_utf8("\xe4\xbd"), "\xEF\xBF\xBD\xEF\xBF\xBD");       // cut
 }
 
-TEST(Text, WidthCountsWideCharacters) {
+TEST(Text, CountsWideCharactersInTheWidth) {
   EXPECT_EQ(display_width("abc"), 3u);
   EXPECT_EQ(display_width("\xe4\xbd\xa0\xe5\xa5\xbd"), 4u);
 }

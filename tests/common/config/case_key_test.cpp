@@ -21,14 +21,14 @@ TEST(CaseKey, ReadsAllSixParts) {
   EXPECT_EQ(key.world_size(), 16);
 }
 
-TEST(CaseKey, TheModelAloneIsEnough) {
+TEST(CaseKey, AcceptsTheModelAlone) {
   const CaseKey key = CaseKey::parse("resnet");
   EXPECT_EQ(key.framework, "libtorch");
   EXPECT_EQ(key.hardware, "");
   EXPECT_EQ(key.world_size(), 1);
 }
 
-TEST(CaseKey, TextGoesRound) {
+TEST(CaseKey, RoundTripsText) {
   for (const char* text : {"resnet", "resnet:libtorch:cpu:1:1:1", "a:pytorch:H-100:4:8:2", "a:libtorch::1:2:1"}) {
     EXPECT_EQ(CaseKey::parse(text).text(), text);
   }

@@ -11,7 +11,7 @@
 
 using namespace assay;
 
-TEST(CaseFiles, EveryCaseResolves) {
+TEST(CaseFiles, ResolveWithoutErrors) {
   const fs::path home = ASSAY_SOURCE_DIR;
   ASSERT_THAT(list_cases(home), testing::IsSupersetOf({"resnet", "simplenet"}));
   for (const std::string& name : list_cases(home)) {
@@ -27,7 +27,7 @@ TEST(CaseFiles, EveryCaseResolves) {
 }
 
 // Every folder of a native case holds the same: two sizes at least, a page of the same parts, results, and its model.
-TEST(CaseFiles, FoldersAreOfOneShape) {
+TEST(CaseFiles, HaveFoldersOfOneShape) {
   const fs::path home = ASSAY_SOURCE_DIR;
   int num_folders = 0;
   for (const std::string& name : list_cases(home)) {
@@ -54,7 +54,7 @@ TEST(CaseFiles, FoldersAreOfOneShape) {
   EXPECT_GE(num_folders, 8);
 }
 
-TEST(CaseFiles, EveryVendorFileIsClosed) {
+TEST(CaseFiles, HaveClosedVendorFiles) {
   const fs::path home = ASSAY_SOURCE_DIR;
   const std::regex form("config_(.+)x([0-9]+)x([0-9]+)\\.yaml");
   int num_files = 0;
@@ -77,7 +77,7 @@ TEST(CaseFiles, EveryVendorFileIsClosed) {
   EXPECT_GE(num_files, 2);
 }
 
-TEST(Case, DivisionsAndListsOfEmptyHomes) {
+TEST(Case, ListsDivisionsAndEmptyHomes) {
   EXPECT_EQ(division_of("open"), Division::Open);
   EXPECT_EQ(division_name(Division::Closed), "closed");
   EXPECT_THROW(division_of("Open"), UsageError);
@@ -86,7 +86,7 @@ TEST(Case, DivisionsAndListsOfEmptyHomes) {
   EXPECT_TRUE(list_vendors(home.path()).empty());
 }
 
-TEST(Case, SizesAreFilesBesideTheCase) {
+TEST(Case, FindsSizesBesideTheCase) {
   const TempHome home;
   home.write("cases/tiny/case.yaml", kTinyCase);
   home.write("cases/tiny/wide-1.3b.yaml", "_base_: case.yaml\nconfig: {Model: {width: 64}}\n");
@@ -109,7 +109,7 @@ TEST(Case, SizesAreFilesBesideTheCase) {
 }
 
 // By the formula: tables of V and P rows, and in a layer 12 D^2 weights and 13 D biases and normalisations.
-TEST(CaseFiles, GptHasThePublishedSizes) {
+TEST(CaseFiles, HaveThePublishedSizesOfGpt) {
   const auto parameters = [](const std::string& name) {
     const Json model = resolve_case({.home = ASSAY_SOURCE_DIR, .key = CaseKey::parse(name)}).config_json().at("Model");
     const auto number = [&](const char* key) { return model.at(key).get<int64_t>(); };
@@ -126,7 +126,7 @@ TEST(CaseFiles, GptHasThePublishedSizes) {
   EXPECT_NEAR(static_cast<double>(parameters("gpt-175b")), 175e9, 0.5e9);
 }
 
-TEST(Case, PlacesAreRelativeToHome) {
+TEST(Case, ResolvesPlacesAgainstHome) {
   const TempHome home;
   home.write("cases/tiny/case.yaml", kTinyCase);
   const ResolvedCase found = resolve_case(home.request("tiny"));

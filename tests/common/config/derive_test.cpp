@@ -33,7 +33,7 @@ int64_t at(const ResolvedCase& found, const char* path) { return found.config.fi
 
 // The formulas of FleetX: dp = world / (mp * pp * sharding); global = local * dp * sharding; accumulate = local /
 // micro.
-TEST_F(Derive, DegreesAndBatchSizesFollowTheFormulas) {
+TEST_F(Derive, ComputesDegreesAndBatchSizes) {
   for (const int world : {1, 2, 8, 24}) {
     for (const int mp : {1, 2}) {
       for (const int sharding : {1, 4}) {
@@ -50,7 +50,7 @@ TEST_F(Derive, DegreesAndBatchSizesFollowTheFormulas) {
   }
 }
 
-TEST_F(Derive, DerivedValuesSayTheirRule) {
+TEST_F(Derive, NamesTheRuleOfDerivedValues) {
   const ResolvedCase found = run(2, {});
   const Origin& origin = found.config.find("Global.global_batch_size")->origin();
   EXPECT_EQ(origin.layer, "derived");
@@ -59,7 +59,7 @@ TEST_F(Derive, DerivedValuesSayTheirRule) {
   EXPECT_TRUE(found.overrides.empty());
 }
 
-TEST_F(Derive, AnyOneOfTheBatchSizesIsEnough) {
+TEST_F(Derive, DerivesFromAnyOneBatchSize) {
   const ResolvedCase global = run(4, {"Global.local_batch_size=null", "Global.global_batch_size=64"});
   EXPECT_EQ(at(global, "Global.local_batch_size"), 16);
   EXPECT_EQ(at(global, "Global.micro_batch_size"), 16);
@@ -71,7 +71,7 @@ TEST_F(Derive, AnyOneOfTheBatchSizesIsEnough) {
   EXPECT_EQ(at(accumulate, "Global.micro_batch_size"), 8);
 }
 
-TEST_F(Derive, ContradictionsNameBothPlaces) {
+TEST_F(Derive, NamesBothPlacesOfAContradiction) {
   EXPECT_THAT(refused(2, {"Global.global_batch_size=32"}),
               AllOf(HasSubstr("Global.global_batch_size = 32 (--set Global.global_batch_size=32)"),
                     HasSubstr("Global.local_batch_size = 32"), HasSubstr("case.yaml:9"), HasSubstr("= 64")));
@@ -95,7 +95,7 @@ TEST_F(Derive, ContradictionsNameBothPlaces) {
   EXPECT_EQ(at(run(2, with("Engine.accumulate_steps=4")), "Global.micro_batch_size"), 8);
 }
 
-TEST_F(Derive, HugeValuesDoNotOverflow) {
+TEST_F(Derive, SurvivesHugeValues) {
   const std::string huge = "9223372036854775807";
   EXPECT_THAT(refused(2, {"Global.local_batch_size=" + huge}), HasSubstr("too large"));
   EXPECT_THAT(refused(1, {"Distributed.mp_degree=" + huge, "Distributed.pp_degree=2"}), HasSubstr("too large"));
@@ -107,7 +107,7 @@ TEST_F(Derive, HugeValuesDoNotOverflow) {
   EXPECT_THAT(refused(1, {"Optimizer.lr.warmup_rate=1", "Engine.max_steps=" + huge}), HasSubstr("too large"));
 }
 
-TEST_F(Derive, DataFoldersFollowTheDataSet) {
+TEST_F(Derive, DerivesDataFoldersFromTheDataSet) {
   const auto folder = [&](std::vector<Setting> sets) {
     return run(1, std::move(sets)).config.find("Data.Train.dataset.input_dir")->to_json();
   };
@@ -118,7 +118,7 @@ TEST_F(Derive, DataFoldersFollowTheDataSet) {
   EXPECT_EQ(at(run(1, {"Data.Eval.dataset.name=idx_images"}), "Data.Eval.loader.batch_size"), 32);
 }
 
-TEST_F(Derive, WarmUpFromItsRate) {
+TEST_F(Derive, DerivesWarmUpFromItsRate) {
   EXPECT_EQ(at(run(1, {"Optimizer.lr.warmup_rate=0.1", "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 25);
   const Setting cosine = "Optimizer.lr={name: cosine, warmup_rate: 0.5, decay_steps: 30}";
   EXPECT_EQ(at(run(1, {cosine, "Engine.max_steps=250"}), "Optimizer.lr.warmup_steps"), 15);

@@ -24,7 +24,7 @@ std::string listing(std::vector<Setting> sets) {
 
 }  // namespace
 
-TEST(Listing, OneLineAValueWithItsPlace) {
+TEST(Listing, PrintsOneLinePerValueWithItsPlace) {
   const std::string text = listing({});
   EXPECT_THAT(text, testing::StartsWith("tiny  closed division  hash "));
   // The first column is as wide as the longest key there is.
@@ -48,7 +48,7 @@ TEST(Listing, ChangesComeLast) {
                   "  Model.blocks: [1, 2, 3] -> [1, 2, 7]  --set Model.blocks.2=7  not mutable: the result is open\n"));
 }
 
-TEST(Listing, ValuesReadBackAsTheyAre) {
+TEST(Listing, PrintsValuesThatReadBack) {
   for (const char* text :
        {"plain", "two words", "1",    "1e5",  "true", "null", "~",  "",   " x", "a: b", "- a",  "#c",   "[a]", "it's",
         "\"q\"", "a#b",       "a\nb", "模型", "-",    "?",    "x:", "*a", "&a", "!t",   "0x10", ".inf", "a, b"}) {
@@ -61,7 +61,7 @@ TEST(Listing, ValuesReadBackAsTheyAre) {
   EXPECT_EQ(yaml_text(Value::of({1, "x", "2", nullptr})), "[1, x, \"2\", null]");
 }
 
-TEST(Listing, TheSchemaHasTypeDefaultAndMeaning) {
+TEST(Listing, ShowsTypeDefaultAndMeaningOfTheSchema) {
   const std::string text = render_schema(kPlain);
   EXPECT_THAT(text, testing::ContainsRegex("Engine\\.max_steps +integer or null +null +Optimizer steps after which"));
   EXPECT_THAT(

@@ -22,7 +22,7 @@ TEST(LoadYaml, MergesBaseFilesAndKeepsPlaces) {
   EXPECT_THAT(value.find("list")->origin().text(), HasSubstr("a/top.yaml:2"));
 }
 
-TEST(LoadYaml, InheritedFalseReplacesASubtree) {
+TEST(LoadYaml, ReplacesASubtreeWithInheritedFalse) {
   const TempHome home;
   home.write("base.yaml", "A: {x: 1, y: {z: 2, w: 3}}\n");
   const auto top = home.write("top.yaml", "_base_: base.yaml\nA:\n  y:\n    _inherited_: False\n    v: 4\n");
@@ -34,7 +34,7 @@ TEST(LoadYaml, InheritedFalseReplacesASubtree) {
   EXPECT_THAT(error_of([&] { load_yaml(bad, "case"); }), AllOf(HasSubstr("bad.yaml:2"), HasSubstr("_inherited_")));
 }
 
-TEST(LoadYaml, ACircleNamesTheChain) {
+TEST(LoadYaml, NamesTheChainOfACircle) {
   const TempHome home;
   const auto a = home.write("a.yaml", "_base_: b.yaml\n");
   home.write("b.yaml", "_base_: sub/../c.yaml\n");
@@ -45,7 +45,7 @@ TEST(LoadYaml, ACircleNamesTheChain) {
   EXPECT_THAT(error_of([&] { load_yaml(self, "case"); }), HasSubstr("circle"));
 }
 
-TEST(LoadYaml, LongChainsAreRefused) {
+TEST(LoadYaml, RejectsLongChains) {
   const TempHome home;
   for (int i = 0; i < 40; ++i) {
     home.write("f" + std::to_string(i) + ".yaml", "_base_: f" + std::to_string(i + 1) + ".yaml\n");
@@ -54,7 +54,7 @@ TEST(LoadYaml, LongChainsAreRefused) {
   EXPECT_THAT(error_of([&] { load_yaml(home.path() / "f0.yaml", "case"); }), HasSubstr("base files"));
 }
 
-TEST(LoadYaml, MissingAndWrongFilesAreNamed) {
+TEST(LoadYaml, NamesMissingAndWrongFiles) {
   const TempHome home;
   const auto lost = home.write("lost.yaml", "x: 1\n_base_: none.yaml\n");
   EXPECT_THAT(error_of([&] { load_yaml(lost, "case"); }), AllOf(HasSubstr("lost.yaml:2"), HasSubstr("none.yaml")));

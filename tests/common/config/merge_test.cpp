@@ -22,7 +22,7 @@ TEST(Merge, MapsMergeEverythingElseReplaces) {
   EXPECT_EQ(merged(R"({"a":null})", R"({"a":{"x":1}})"), R"({"a":{"x":1}})");
 }
 
-TEST(Merge, AStandaloneMapReplacesAndTheMarkEndsThere) {
+TEST(Merge, ReplacesWithAStandaloneMap) {
   Value base = value(R"({"a":{"x":1,"y":2}})");
   Value layer = value(R"({"a":{"z":3}})");
   layer.child("a")->set_standalone(true);
@@ -46,7 +46,7 @@ TEST(Merge, ChangesAreLeavesThatDiffer) {
   EXPECT_TRUE(changes_between(value(R"({"a":1,"b":{"c":2}})"), value(R"({"b":{"c":2},"a":1})")).empty());
 }
 
-TEST(Merge, ASectionInPlaceOfNullShowsInItsLeaves) {
+TEST(Merge, ShowsLeavesOfASectionThatReplacesNull) {
   const auto changes = changes_between(value(R"({"clip":null})"), value(R"({"clip":{"norm":1.0}})"));
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].path, "clip.norm");

@@ -21,7 +21,7 @@ std::string applied(const std::string& yaml) {
 
 }  // namespace
 
-TEST(Names, FlagPerfsNamesBecomeOurs) {
+TEST(Names, TranslatesFlagPerfNames) {
   EXPECT_EQ(
       applied("train_batch_size: 4\nlr: 0.1\ngradient_accumulation_steps: 2\n"),
       R"({"Global":{"local_batch_size":4},"Engine":{"accumulate_steps":2},"Optimizer":{"lr":{"learning_rate":0.1}}})");
@@ -33,19 +33,19 @@ TEST(Names, FlagPerfsNamesBecomeOurs) {
   EXPECT_EQ(applied("target: {value: 1}\n"), R"({"target":{"value":1}})");
 }
 
-TEST(Names, TheValueKeepsItsPlace) {
+TEST(Names, KeepsThePlaceOfTheValue) {
   Value layer = parse_yaml("\n\nlr: 0.1\n", "f.yaml", "vendor");
   apply_names(layer);
   EXPECT_EQ(layer.find("Optimizer.lr.learning_rate")->origin().text(), "f.yaml:3");
 }
 
-TEST(Names, TwoNamesOfOneKeyAreRefused) {
+TEST(Names, RejectsTwoNamesOfOneKey) {
   EXPECT_THAT(error_of([] { applied("lr: 1\nOptimizer:\n  lr: {learning_rate: 2}\n"); }),
               AllOf(HasSubstr("f.yaml:1"), HasSubstr("f.yaml:3")));
   EXPECT_THAT(error_of([] { applied("lr: 1\nlearning_rate: 2\n"); }), HasSubstr("another name"));
 }
 
-TEST(Names, FleetXsSpellings) {
+TEST(Names, AcceptsFleetXSpellings) {
   EXPECT_EQ(applied("Optimizer: {name: FusedAdamW, lr: {name: LinearDecayWithWarmup, max_lr: 1.0}}\n"),
             R"({"Optimizer":{"name":"AdamW","lr":{"name":"linear","learning_rate":1.0}}})");
   EXPECT_EQ(applied("Engine: {mix_precision: {use_pure_fp16: True}}\n"),
@@ -56,7 +56,7 @@ TEST(Names, FleetXsSpellings) {
             R"({"Engine":{"mix_precision":{"enable":false}}})");
 }
 
-TEST(Names, ConfigIsLifted) {
+TEST(Names, LiftsTheConfigSection) {
   EXPECT_EQ(applied("model: m\nconfig: {Global: {seed: 1}}\n"), R"({"model":"m","Global":{"seed":1}})");
   EXPECT_EQ(applied("config:\n"), "{}");
   EXPECT_THAT(error_of([] { applied("config: 5\n"); }), HasSubstr("f.yaml:1"));

@@ -40,7 +40,7 @@ TEST(Reader, ReadsTypesWithDefaults) {
   EXPECT_EQ(reader.get_choice("s", {"w", "x"}, "w"), "x");
 }
 
-TEST(Reader, WrongTypesNameThePathAndTheValue) {
+TEST(Reader, NamesPathAndValueOfWrongTypes) {
   Reader reader(kJson, "Engine");
   EXPECT_THAT(error_of([&] { reader.get_int("d"); }), HasSubstr("Engine.d must be an integer, found 0.5"));
   EXPECT_THAT(error_of([&] { reader.get_int("big"); }), HasSubstr("must be an integer"));
@@ -73,13 +73,13 @@ TEST(Reader, FinishRefusesWhatNobodyRead) {
   reader.finish();  // "n" is null: not set, so nobody has to read it
 }
 
-TEST(Reader, AnAbsentSectionIsEmpty) {
+TEST(Reader, TreatsAnAbsentSectionAsEmpty) {
   Reader reader(kJson);
   EXPECT_EQ(reader.section("absent").get_int("x", 5), 5);
   EXPECT_EQ(reader.section("n").get_int("x", 5), 5);
 }
 
-TEST(Reader, ErrorsNamePlaces) {
+TEST(Reader, NamesThePlaceOfAnError) {
   const auto origins =
       std::make_shared<const Origins>(Origins{{"Model.width", "case.yaml:7"}, {"Model.name", "case.yaml:5"}});
   const Json json = {{"name", "m"}, {"width", "wide"}};

@@ -69,7 +69,7 @@ std::string tiny_with(const std::string& from, const std::string& to) {
 }  // namespace
 
 // FlagPerf's hole: there, a vendor file that changes the target or the learning rate is applied with a printed line.
-TEST_F(Resolve, AVendorFileThatChangesAnImmutableKeyIsRefusedInTheClosedDivision) {
+TEST_F(Resolve, RejectsImmutableOverridesInTheClosedDivision) {
   for (const char* text :
        {"target:\n  value: 0.5\n", "target: 0.5\n", "target:\n  goal: minimize\n",
         "Optimizer:\n  lr: {learning_rate: 0.2}\n", "config:\n  Optimizer: {lr: {learning_rate: 0.2}}\n", "lr: 0.2\n",
@@ -85,7 +85,7 @@ TEST_F(Resolve, AVendorFileThatChangesAnImmutableKeyIsRefusedInTheClosedDivision
                     HasSubstr("from 0.1 to 0.2"), HasSubstr("cases/tiny/case.yaml:3")));
 }
 
-TEST_F(Resolve, TheOpenDivisionAllowsAndRecords) {
+TEST_F(Resolve, RecordsOverridesInTheOpenDivision) {
   const ResolvedCase found = vendor("target: {value: 0.5}\nOptimizer: {lr: {learning_rate: 0.2}}\n", Division::Open);
   EXPECT_EQ(found.target.value, 0.5);
   EXPECT_EQ(found.division, Division::Open);
@@ -95,7 +95,7 @@ TEST_F(Resolve, TheOpenDivisionAllowsAndRecords) {
                   "Optimizer.lr.learning_rate: 0.1 -> 0.2 at vendors/acme/tiny/config_chipx1x1.yaml:2 (not mutable)"));
 }
 
-TEST_F(Resolve, MutableKeysAndSectionsMayChange) {
+TEST_F(Resolve, AcceptsMutableKeysAndSections) {
   const ResolvedCase found = vendor(
       "vendor: acme\nGlobal: {local_batch_size: 64}\nEngine: {mix_precision: {enable: true, dtype: float16}}\n"
       "Model: {dropout: 0}\n");
@@ -112,11 +112,11 @@ TEST_F(Resolve, MutableKeysAndSectionsMayChange) {
   EXPECT_THAT(refused_vendor("Global: {local_batch_size: 64, seed: 7}\n"), HasSubstr("Global.seed"));
 }
 
-TEST_F(Resolve, RepeatingTheCasesValueIsNoChange) {
+TEST_F(Resolve, IgnoresRepeatedCaseValues) {
   EXPECT_TRUE(vendor("Optimizer: {lr: {learning_rate: 0.1}}\ntarget: {value: 0.9}\n").overrides.empty());
 }
 
-TEST_F(Resolve, WhereDataLiesIsTheUsersOwn) {
+TEST_F(Resolve, LetsTheUserChooseDataFolders) {
   const ResolvedCase found = vendor("data_dir: /somewhere\ntrain_data: part\n");
   EXPECT_EQ(found.division, Division::Closed);
   EXPECT_EQ(found.data.path, "/somewhere");
@@ -148,7 +148,7 @@ TEST_F(Resolve, KeepsRelativePathsOfFilesAsTheyAre) {
   EXPECT_EQ(vendor("data_dir: somewhere\n").data.path, "somewhere");
 }
 
-TEST_F(Resolve, APluginLiesInItsVendorsFolder) {
+TEST_F(Resolve, FindsThePluginInItsVendorFolder) {
   const auto plugin = [&](const std::string& text) {
     return vendor("Global: {plugin: " + text + "}\n").config.find("Global.plugin")->as_string();
   };
@@ -164,7 +164,7 @@ TEST_F(Resolve, APluginLiesInItsVendorsFolder) {
   EXPECT_EQ(resolve_case(plain).config.find("Global.plugin")->as_string(), fs::absolute(home_.path()) / "lib/acme.so");
 }
 
-TEST_F(Resolve, OnlyTheCaseSaysWhatIsMutable) {
+TEST_F(Resolve, TakesMutableOnlyFromTheCase) {
   for (const Division division : {Division::Closed, Division::Open}) {
     EXPECT_THAT(refused_vendor("mutable: [Optimizer]\nOptimizer: {lr: {learning_rate: 1}}\n", division),
                 AllOf(HasSubstr("config_chipx1x1.yaml:1"), HasSubstr("mutable")));
@@ -175,7 +175,7 @@ TEST_F(Resolve, OnlyTheCaseSaysWhatIsMutable) {
               AllOf(HasSubstr("case.yaml:6"), HasSubstr("did you mean 'Model.dropout'")));
 }
 
-TEST_F(Resolve, AVendorMaySetNull) {
+TEST_F(Resolve, LetsAVendorSetNull) {
   home_.write("cases/tiny/case.yaml",
               tiny_with("mutable:\n", "mutable:\n  - Engine.max_steps\n") + "  Engine: {max_steps: 5}\n");
   EXPECT_TRUE(vendor("Engine: {max_steps: null}\n").config.find("Engine.max_steps")->is_null());
@@ -183,7 +183,7 @@ TEST_F(Resolve, AVendorMaySetNull) {
   EXPECT_TRUE(vendor("Engine: {max_steps: -1}\n").config.find("Engine.max_steps")->is_null());
 }
 
-TEST_F(Resolve, VendorFilesAreFoundByHardware) {
+TEST_F(Resolve, FindsVendorFilesByHardware) {
   home_.write(kVendorFile, "");
   EXPECT_EQ(resolve_case(home_.request(kKey)).vendor, "acme");
   EXPECT_EQ(resolve_case(home_.request("tiny")).vendor, "");
@@ -203,11 +203,11 @@ TEST_F(Resolve, VendorFilesAreFoundByHardware) {
   EXPECT_THAT(error_of([&] { resolve_case(request); }), HasSubstr("needs the hardware"));
 }
 
-TEST_F(Resolve, AVendorFileNamesItsOwnVendor) {
+TEST_F(Resolve, RequiresAVendorFileToNameItsOwnVendor) {
   EXPECT_THAT(refused_vendor("vendor: other\n"), AllOf(HasSubstr(":1"), HasSubstr("'other'"), HasSubstr("'acme'")));
 }
 
-TEST_F(Resolve, LayersGoUpInOrder) {
+TEST_F(Resolve, AppliesLayersInOrder) {
   home_.write("cases/tiny/case.yaml", tiny_with("mutable:\n", "mutable:\n  - Engine.logging_freq\n"));
   home_.write(kVendorFile, "Engine: {logging_freq: 2}\nModel: {dropout: 0.1}\n");
   ResolveRequest request = home_.request(kKey);
@@ -231,7 +231,7 @@ TEST_F(Resolve, LayersGoUpInOrder) {
               AllOf(HasSubstr("plan.yaml:2"), HasSubstr("Optimizer.weight_decay")));
 }
 
-TEST_F(Resolve, TheCommandLineMayChangeEverythingAndMarksTheResult) {
+TEST_F(Resolve, LetsTheCommandLineChangeEverything) {
   const ResolvedCase found = set({"Optimizer.lr.learning_rate=0.2", "target.value=0.5"});
   EXPECT_EQ(found.division, Division::Open);
   EXPECT_EQ(found.target.value, 0.5);
@@ -239,7 +239,7 @@ TEST_F(Resolve, TheCommandLineMayChangeEverythingAndMarksTheResult) {
   EXPECT_EQ(found.config.find("Optimizer.lr.learning_rate")->origin().text(), "--set Optimizer.lr.learning_rate=0.2");
 }
 
-TEST_F(Resolve, UnknownKeysNamePlaceAndNearest) {
+TEST_F(Resolve, NamesPlaceAndNearestForUnknownKeys) {
   EXPECT_THAT(
       refused_vendor("Global:\n  local_bach_size: 1\n"),
       AllOf(HasSubstr("config_chipx1x1.yaml:2: Global.local_bach_size"), HasSubstr("'Global.local_batch_size'")));
@@ -254,7 +254,7 @@ TEST_F(Resolve, UnknownKeysNamePlaceAndNearest) {
               HasSubstr("'Optimizer.momentum'"));
 }
 
-TEST_F(Resolve, WrongTypesAndRangesNamePlaceAndValue) {
+TEST_F(Resolve, NamesPlaceAndValueOfWrongTypes) {
   EXPECT_THAT(refused_set("Engine.max_steps=ten"), HasSubstr("Engine.max_steps must be an integer, found 'ten'"));
   EXPECT_THAT(refused_set("Engine.max_steps=1.5"), HasSubstr("must be an integer, found 1.5"));
   EXPECT_THAT(refused_set("Engine.max_steps=0"), HasSubstr("at least 1, or -1 for no limit, found 0"));
@@ -276,7 +276,7 @@ TEST_F(Resolve, WrongTypesAndRangesNamePlaceAndValue) {
   EXPECT_THAT(refused_set("Model.width=1.5"), HasSubstr("an integer"));
 }
 
-TEST_F(Resolve, SchedulesTakeTheirOwnParameters) {
+TEST_F(Resolve, RestrictsSchedulesToTheirOwnParameters) {
   EXPECT_THAT(refused_set("Optimizer.lr.gamma=0.5"),
               AllOf(HasSubstr("not a parameter of the schedule 'constant'"), HasSubstr("case.yaml:20")));
   const ResolvedCase found =
@@ -288,7 +288,7 @@ TEST_F(Resolve, SchedulesTakeTheirOwnParameters) {
             "cosine");
 }
 
-TEST_F(Resolve, MissingKeysAreNamed) {
+TEST_F(Resolve, NamesMissingKeys) {
   EXPECT_THAT(refused_case(tiny_with("    name: tiny\n", "")), HasSubstr("Model.name is missing"));
   EXPECT_THAT(refused_case(tiny_with("model: tiny\n", "")), HasSubstr("model is missing"));
   EXPECT_THAT(refused_case(tiny_with("value: 0.9, ", "")), HasSubstr("target.value is missing"));
@@ -300,7 +300,7 @@ TEST_F(Resolve, MissingKeysAreNamed) {
               AllOf(HasSubstr("did you mean 'tiny'"), HasSubstr("known: tiny")));
 }
 
-TEST_F(Resolve, OptionalSectionsAppearOnlyWhenMentioned) {
+TEST_F(Resolve, AddsOptionalSectionsOnlyWhenMentioned) {
   const ResolvedCase plain = set({});
   EXPECT_EQ(plain.config.find("Compress"), nullptr);
   EXPECT_TRUE(plain.config.find("Optimizer.grad_clip")->is_null());
@@ -313,7 +313,7 @@ TEST_F(Resolve, OptionalSectionsAppearOnlyWhenMentioned) {
       set({"Optimizer.grad_clip={}", "Optimizer.grad_clip=null"}).config.find("Optimizer.grad_clip")->is_null());
 }
 
-TEST_F(Resolve, FleetXFilesAreOurs) {
+TEST_F(Resolve, ReadsFleetXFiles) {
   const ResolvedCase found = with_case(tiny_with("config:\n",
                                                  "config:\n  Engine:\n    save_load: {save_by_steps: 7}\n"
                                                  "    mix_precision: {use_pure_fp16: True}\n"));
@@ -325,7 +325,7 @@ TEST_F(Resolve, FleetXFilesAreOurs) {
       AllOf(HasSubstr("save_by_steps"), HasSubstr("another name")));
 }
 
-TEST_F(Resolve, SectionsMayStandAtTheTop) {
+TEST_F(Resolve, AcceptsSectionsAtTheTop) {
   std::string flat = kTinyCase;
   flat.replace(flat.find("config:\n"), 8, "");
   const size_t start = flat.find("  Global");
@@ -341,7 +341,7 @@ TEST_F(Resolve, SectionsMayStandAtTheTop) {
   EXPECT_THAT(refused_case(out + "config:\n  target: {value: 1}\n"), HasSubstr("belongs at the top"));
 }
 
-TEST_F(Resolve, TheHashIsOfWhatIsMeasured) {
+TEST_F(Resolve, HashesOnlyWhatIsMeasured) {
   const std::string plain = set({}).hash();
   EXPECT_EQ(plain.size(), 64u);
   EXPECT_EQ(set({"Engine.save_load.output_dir=/x", "data.path=/y"}).hash(), plain);
@@ -354,7 +354,7 @@ TEST_F(Resolve, TheHashIsOfWhatIsMeasured) {
             plain);
 }
 
-TEST_F(Resolve, ForeignCasesKeepTheirOwnKeys) {
+TEST_F(Resolve, KeepsKeysOfForeignCases) {
   home_.write("cases/bert/case.yaml",
               "model: bert\nframework: pytorch_2.0\nentry: [python3, run.py]\ntarget: {metric: mlm, value: 0.7}\n"
               "mutable: [train_batch_size]\nconfig: {train_batch_size: 8, lr: 0.1, opt: {beta: 0.9}}\n");
@@ -374,13 +374,13 @@ TEST_F(Resolve, ForeignCasesKeepTheirOwnKeys) {
   EXPECT_THAT(refused_case(tiny_with("model: tiny", "model: tiny\nentry: [a]")), HasSubstr("native case has no entry"));
 }
 
-TEST_F(Resolve, BadHashesInDataAreNamed) {
+TEST_F(Resolve, NamesBadHashesInData) {
   EXPECT_THAT(refused_case(std::string(kTinyCase) + "data:\n  sha256: {a.gz: 12}\n"),
               AllOf(HasSubstr("case.yaml"), HasSubstr("a.gz")));
   EXPECT_THAT(refused_case(std::string(kTinyCase) + "data:\n  sha256: {a.gz: xyz}\n"), HasSubstr("64 hexadecimal"));
 }
 
-TEST_F(Resolve, HostileCaseFilesAreErrorsNotCrashes) {
+TEST_F(Resolve, SurvivesHostileCaseFiles) {
   for (const char* text : {"[]",
                            "5",
                            "a",
@@ -408,7 +408,7 @@ TEST_F(Resolve, HostileCaseFilesAreErrorsNotCrashes) {
 }
 
 // Fashion-MNIST's package installs what the cases read: found without being prepared, unless it was.
-TEST_F(Resolve, ADataSetThatAPackageInstalledIsFound) {
+TEST_F(Resolve, FindsADataSetInstalledByAPackage) {
   const fs::path installed = "/usr/share/datasets/fashion-mnist";
   if (!fs::is_directory(installed)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   const TempFolder prepared("data");
@@ -422,7 +422,7 @@ TEST_F(Resolve, ADataSetThatAPackageInstalledIsFound) {
   old ? ::setenv("ASSAY_DATA", before.c_str(), 1) : ::unsetenv("ASSAY_DATA");
 }
 
-TEST_F(Resolve, ADataSetWithoutAFolderIsThePreparedOne) {
+TEST_F(Resolve, UsesPreparedDataWithoutAFolder) {
   const char* old = std::getenv("ASSAY_DATA");
   const std::string before = old ? old : "";
   ::setenv("ASSAY_DATA", "/prepared", 1);

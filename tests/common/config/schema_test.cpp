@@ -13,7 +13,7 @@
 using namespace assay;
 using testing::HasSubstr;
 
-TEST(Schema, PathsAreUniqueAndSectionsExist) {
+TEST(Schema, HasUniquePathsAndExistingSections) {
   for (const Schema* schema : {&Schema::native(), &Schema::foreign()}) {
     std::set<std::string> paths;
     for (const SectionSpec& section : schema->sections()) {
@@ -29,7 +29,7 @@ TEST(Schema, PathsAreUniqueAndSectionsExist) {
   }
 }
 
-TEST(Schema, EveryDefaultPassesItsOwnCheck) {
+TEST(Schema, AcceptsItsOwnDefaults) {
   for (const KeySpec& key : Schema::native().keys()) {
     EXPECT_NE(key.required, key.fallback.has_value()) << key.path;
     if (!key.fallback) continue;
@@ -41,7 +41,7 @@ TEST(Schema, EveryDefaultPassesItsOwnCheck) {
   }
 }
 
-TEST(Schema, ScheduleParametersAreKeys) {
+TEST(Schema, HasAKeyForEveryScheduleParameter) {
   for (const ScheduleSpec& schedule : schedules()) {
     for (const std::string& name : schedule.parameters) {
       EXPECT_NE(Schema::native().key("Optimizer.lr." + name), nullptr) << name;
@@ -112,7 +112,7 @@ TEST(Schema, KnowsFleetXsKeys) {
 }
 
 // docs/reference/configuration.md holds both tables; `assay config --schema --markdown` prints them.
-TEST(Schema, TheDocumentIsUpToDate) {
+TEST(Schema, MatchesItsDocument) {
   const std::string document = read_file(fs::path(ASSAY_SOURCE_DIR) / "docs/reference/configuration.md");
   EXPECT_THAT(document, HasSubstr(schema_markdown()));
   EXPECT_THAT(document, HasSubstr(names_markdown()));

@@ -18,7 +18,7 @@ std::string layer(const Setting& setting, const char* effective = "{}") {
 
 }  // namespace
 
-TEST(Settings, ValuesAreYaml) {
+TEST(Settings, ReadsValuesAsYaml) {
   EXPECT_EQ(layer("a.b=1"), R"({"a":{"b":1}})");
   EXPECT_EQ(layer("a=null"), R"({"a":null})");
   EXPECT_EQ(layer("a='null'"), R"({"a":"null"})");
@@ -30,7 +30,7 @@ TEST(Settings, ValuesAreYaml) {
   EXPECT_EQ(layer(" a = 1 "), R"({"a":1})");
 }
 
-TEST(Settings, APathThroughAListChangesOneItem) {
+TEST(Settings, ChangesOneItemOfAList) {
   const char* effective = R"({"m": {"blocks": [1, 2, 3]}, "a": [{"b": [5, 6]}]})";
   EXPECT_EQ(layer("m.blocks.1=9", effective), R"({"m":{"blocks":[1,9,3]}})");
   EXPECT_EQ(layer("m.blocks=[7]", effective), R"({"m":{"blocks":[7]}})");
@@ -43,7 +43,7 @@ TEST(Settings, APathThroughAListChangesOneItem) {
               HasSubstr("--set m.blocks.3=1: '3' is not an index of a list of 3"));
 }
 
-TEST(Settings, WhatIsNoAssignmentIsAUsageError) {
+TEST(Settings, RejectsWhatIsNotAnAssignment) {
   for (const char* text : {"", "a", "=1", " =1", "a=", "a= ", "a..b=1", ".a=1", "a.=1"}) {
     EXPECT_THROW(layer(text), UsageError) << text;
   }

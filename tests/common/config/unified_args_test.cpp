@@ -40,14 +40,14 @@ TEST(UnifiedArgs, HasEveryArgumentWithItsDefault) {
   }
 }
 
-TEST(UnifiedArgs, EveryKeyInTheTableExists) {
+TEST(UnifiedArgs, MapsToExistingKeys) {
   for (const UnifiedArgument& argument : unified_arguments()) {
     if (argument.goes_to.find('.') == std::string::npos || argument.goes_to.starts_with("Model.")) continue;
     EXPECT_NE(Schema::native().key(argument.goes_to), nullptr) << argument.goes_to;
   }
 }
 
-TEST(UnifiedArgs, OnlyWhatIsGivenIsSet) {
+TEST(UnifiedArgs, SetsOnlyWhatIsGiven) {
   EXPECT_THAT(sets({}), IsEmpty());
   EXPECT_THAT(sets({{"bs", "64"}, {"learning-rate", "1e-3"}, {"autocast", "Yes"}, {"dataset_path", "/d/it's 5"}}),
               ElementsAre("Global.local_batch_size=64 from --batch_size 64",
@@ -57,7 +57,7 @@ TEST(UnifiedArgs, OnlyWhatIsGivenIsSet) {
   EXPECT_THAT(sets({{"nproc_per_node", "2"}, {"master_port", "1234"}}), IsEmpty());
 }
 
-TEST(UnifiedArgs, SpecialMappings) {
+TEST(UnifiedArgs, AppliesSpecialMappings) {
   EXPECT_THAT(sets({{"eval_step", "50"}}),
               ElementsAre("Engine.eval_freq=50 from --eval_step 50", "Engine.run_mode=step from --eval_step 50"));
   EXPECT_THAT(sets({{"warm_up", "0.1"}}), ElementsAre("Optimizer.lr.warmup_rate=0.1 from --warm_up 0.1"));
@@ -66,7 +66,7 @@ TEST(UnifiedArgs, SpecialMappings) {
   EXPECT_THAT(sets({{"grad_scale", "1"}}), IsEmpty());
 }
 
-TEST(UnifiedArgs, TheyResolve) {
+TEST(UnifiedArgs, ResolvesToAConfiguration) {
   const TempHome home;
   home.write("cases/tiny/case.yaml", kTinyCase);
   UnifiedArgs given = args({{"model_name", "tiny"},
@@ -92,7 +92,7 @@ TEST(UnifiedArgs, TheyResolve) {
   EXPECT_EQ(found.config.find("Global.device")->origin().text(), "--device sdaa");
 }
 
-TEST(UnifiedArgs, BooleansAreTheDocumentedWordsInAnyCase) {
+TEST(UnifiedArgs, AcceptsDocumentedBooleansInAnyCase) {
   for (const char* yes : {"yes", "true", "t", "y", "1", "TRUE", "Yes", "T"})
     EXPECT_TRUE(args({{"autocast", yes}}).get_bool("autocast")) << yes;
   for (const char* no : {"no", "false", "f", "n", "0", "FALSE", "No"})
@@ -101,7 +101,7 @@ TEST(UnifiedArgs, BooleansAreTheDocumentedWordsInAnyCase) {
     EXPECT_THROW(args({{"autocast", other}}), UsageError) << other;
 }
 
-TEST(UnifiedArgs, WrongValuesAndNamesAreNamed) {
+TEST(UnifiedArgs, NamesWrongValuesAndNames) {
   EXPECT_THAT(error_of<UsageError>([] {
                 args({{"batch_size", "many"}});
               }),
@@ -111,7 +111,7 @@ TEST(UnifiedArgs, WrongValuesAndNamesAreNamed) {
   EXPECT_THROW(args({{"step", "99999999999999999999"}}), UsageError);
 }
 
-TEST(UnifiedArgs, AShortRunHasOneEpoch) {
+TEST(UnifiedArgs, LimitsAShortRunToOneEpoch) {
   UnifiedArgs both = args({{"step", "10"}, {"epoch", "5"}});
   EXPECT_THAT(both.apply_rules(), ElementsAre(HasSubstr("--epoch 5 is taken as 1")));
   EXPECT_EQ(both.get_int("epoch"), 1);
@@ -120,7 +120,7 @@ TEST(UnifiedArgs, AShortRunHasOneEpoch) {
   EXPECT_EQ(unlimited.get_int("epoch"), 5);
 }
 
-TEST(UnifiedArgs, RulesBetweenArguments) {
+TEST(UnifiedArgs, ChecksRulesBetweenArguments) {
   const auto refused = [](const std::vector<std::pair<std::string, std::string>>& given) {
     return error_of<UsageError>([&] { args(given).apply_rules(); });
   };
@@ -134,7 +134,7 @@ TEST(UnifiedArgs, RulesBetweenArguments) {
   EXPECT_THAT(args({{"precision_align", "y"}}).apply_rules(), IsEmpty());
 }
 
-TEST(UnifiedArgs, TheKeyTakesModelNodesAndProcesses) {
+TEST(UnifiedArgs, TakesModelNodesAndProcessesFromTheKey) {
   const CaseKey key = args({{"nnode", "2"}, {"nproc_per_node", "4"}}).apply_to(CaseKey::parse("tiny"));
   EXPECT_EQ(key.text(), "tiny:libtorch::2:4:1");
   EXPECT_EQ(args({{"model_name", "tiny"}}).apply_to(CaseKey{}).model, "tiny");
@@ -147,7 +147,7 @@ TEST(UnifiedArgs, TheKeyTakesModelNodesAndProcesses) {
   EXPECT_NO_THROW(args({{"node_rank", "1"}}).apply_to(CaseKey::parse("tiny:libtorch::2:4:1")));
 }
 
-TEST(UnifiedArgs, TheCommandIsShownOneALine) {
+TEST(UnifiedArgs, ShowsTheCommandOneArgumentPerLine) {
   const UnifiedArgs given = args({{"bs", "8"}, {"dataset_path", "/my data"}, {"lr", "0.1"}, {"nproc_per_node", "2"}});
   const CaseKey key = given.apply_to(CaseKey::parse("tiny"));
   std::vector<std::string> argv = {"assay-worker", "train"};

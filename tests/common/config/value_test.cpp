@@ -28,7 +28,7 @@ TEST(Value, FindsByDottedPathThroughMapsAndLists) {
   EXPECT_TRUE(value.find("a")->child("x.y")->as_bool());
 }
 
-TEST(Value, SetPathCreatesMapsAndKeepsOrder) {
+TEST(Value, CreatesMapsAndKeepsOrderBySetPath) {
   Value value = Value::map();
   value.set_path("b.c", Value::integer(1));
   value.set_path("a", Value::integer(2));
@@ -40,7 +40,7 @@ TEST(Value, SetPathCreatesMapsAndKeepsOrder) {
   EXPECT_EQ(to_line(value.to_json()), R"({"a":{"x":null}})");
 }
 
-TEST(Value, JsonGoesRoundAndKeepsTypes) {
+TEST(Value, RoundTripsJsonWithTypes) {
   const Json json = Json::parse(R"({"i": 1, "d": 1.0, "s": "1", "b": false, "l": [1, [2]], "m": {}, "n": null})");
   EXPECT_EQ(Value::of(json).to_json().dump(), json.dump());
 }
@@ -55,13 +55,13 @@ TEST(Value, ComparesValuesAndTypesNotOriginsNorOrder) {
   EXPECT_TRUE(Value::real(std::nan("")).same_as(Value::real(std::nan(""))));
 }
 
-TEST(Value, TextIsReadable) {
+TEST(Value, PrintsReadableText) {
   EXPECT_EQ(Value::string("ten").text(), "'ten'");
   EXPECT_EQ(Value::of({1, 0.5, nullptr, true}).text(), "[1, 0.5, null, true]");
   EXPECT_EQ(Value::of({{"a", {{"b", 1}}}}).text(), "{a: {b: 1}}");
 }
 
-TEST(Value, WrongTypeIsAFaultOfTheProgram) { EXPECT_THROW(Value::string("x").as_int(), Error); }
+TEST(Value, ReportsAWrongTypeAsProgramFault) { EXPECT_THROW(Value::string("x").as_int(), Error); }
 
 TEST(Origin, SaysWhere) {
   EXPECT_EQ((Origin{"case", "cases/x/case.yaml", 12}.text()), "cases/x/case.yaml:12");

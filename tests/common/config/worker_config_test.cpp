@@ -40,7 +40,7 @@ TEST(WorkerConfig, GoesRoundThroughAFile) {
               testing::StartsWith("cases/tiny/case.yaml:12: Model.width must be true or false"));
 }
 
-TEST(WorkerConfig, DamagedFilesAreNamed) {
+TEST(WorkerConfig, NamesDamagedFiles) {
   const TempFolder folder;
   const fs::path path = folder.path() / "config.json";
   const Json good = resolved().worker_json();

@@ -24,7 +24,7 @@ std::string failure(const std::string& text) {
 }  // namespace
 
 // Which text is what: the core schema of YAML 1.2 (section 10.3.2 of its specification).
-TEST(Yaml, ScalarsFollowTheCoreSchema) {
+TEST(Yaml, ReadsScalarsByTheCoreSchema) {
   const Value map = parse(R"(
 t: [true, True, TRUE]
 f: [false, False, FALSE]
@@ -48,7 +48,7 @@ s: [yes, no, on, off, inf, nan, infinity, 1_000, 12e, e5, 1.2.3, "1", '2', 0x, t
   for (const Value& item : map.child("s")->items()) EXPECT_TRUE(item.is_string()) << item.text();
 }
 
-TEST(Yaml, EveryNodeKnowsItsLine) {
+TEST(Yaml, RecordsTheLineOfEveryNode) {
   const Value map = parse("a: 1\nb:\n  c:\n    - x\n    - y\n\nd: {e: 2,\n    f: 3}\n");
   EXPECT_EQ(map.find("a")->origin(), (Origin{"case", "f.yaml", 1}));
   EXPECT_EQ(map.find("b")->origin().line, 2);
@@ -61,11 +61,11 @@ TEST(Yaml, EveryNodeKnowsItsLine) {
   EXPECT_EQ(map.find("d.e")->origin().exact_text(), "f.yaml:7:5");
 }
 
-TEST(Yaml, TextOfTheCommandLineHasNoLine) {
+TEST(Yaml, GivesCommandLineTextNoLine) {
   EXPECT_EQ(parse_yaml("{a: 1}", "--set x={a: 1}", "command line", 0).find("a")->origin().text(), "--set x={a: 1}");
 }
 
-TEST(Yaml, AliasesAndMergeKeysWork) {
+TEST(Yaml, SupportsAliasesAndMergeKeys) {
   const Value map = parse("base: &b {x: 1, y: 2}\nown: {<<: *b, y: 3}\nsame: *b\nlist: {<<: [{z: 1}, *b]}\n");
   EXPECT_EQ(map.find("own.x")->as_int(), 1);
   EXPECT_EQ(map.find("own.y")->as_int(), 3);
@@ -74,11 +74,11 @@ TEST(Yaml, AliasesAndMergeKeysWork) {
   EXPECT_EQ(map.find("list.x")->as_int(), 1);
 }
 
-TEST(Yaml, EmptyIsNull) {
+TEST(Yaml, ReadsEmptyTextAsNull) {
   for (const char* text : {"", "\n\n", "# only a comment\n", "---\n"}) EXPECT_TRUE(parse(text).is_null()) << text;
 }
 
-TEST(Yaml, DuplicateKeysNameBothLines) {
+TEST(Yaml, NamesBothLinesOfDuplicateKeys) {
   EXPECT_THAT(failure("a: 1\nb: 2\na: 3\n"), AllOf(HasSubstr("f.yaml:3"), HasSubstr("'a'"), HasSubstr("line 1")));
   EXPECT_THAT(failure("x: {b: 2,\n  b: 3}\n"), AllOf(HasSubstr("f.yaml:2"), HasSubstr("line 1")));
 }
@@ -95,7 +95,7 @@ TEST(Yaml, RefusesWhatAConfigurationCannotMean) {
   EXPECT_THAT(failure("a: *nowhere\n"), HasSubstr("f.yaml:1"));
 }
 
-TEST(Yaml, BrokenTextNamesTheLine) {
+TEST(Yaml, NamesTheLineOfBrokenText) {
   EXPECT_THAT(failure("a: 1\nb: [1, 2\nc: 3\n"), AllOf(HasSubstr("f.yaml:"), HasSubstr("not valid YAML")));
   EXPECT_THAT(failure("a: 1\n b: 2\n"), HasSubstr("f.yaml:2"));
   for (const char* cut :
@@ -107,7 +107,7 @@ TEST(Yaml, BrokenTextNamesTheLine) {
   EXPECT_THAT(failure("a:\n\tb: 1\n"), HasSubstr("tabs"));
 }
 
-TEST(Yaml, BytesThatAreNotTextNameTheLine) {
+TEST(Yaml, NamesTheLineOfBytesThatAreNotText) {
   EXPECT_THAT(failure("a: 1\nb: \xff\xfe\n"), AllOf(HasSubstr("f.yaml:2"), HasSubstr("UTF-8")));
   EXPECT_THAT(failure(std::string("a: 1\nb: 2\nc: \0", 14)), AllOf(HasSubstr("f.yaml:3"), HasSubstr("UTF-8")));
   EXPECT_THAT(failure("\xff\xfe"
@@ -117,7 +117,7 @@ TEST(Yaml, BytesThatAreNotTextNameTheLine) {
   EXPECT_EQ(parse("a: 模型\n").child("a")->as_string(), "模型");
 }
 
-TEST(Yaml, DeepNestingIsRefused) {
+TEST(Yaml, RejectsDeepNesting) {
   for (const char open : {'[', '{'}) {
     for (const size_t depth : {size_t{65}, size_t{1000}, size_t{500000}}) {
       EXPECT_THROW(parse("a: " + std::string(depth, open)), ConfigError) << open << depth;
@@ -133,7 +133,7 @@ TEST(Yaml, DeepNestingIsRefused) {
   EXPECT_NO_THROW(parse("a: " + std::string(60, '[') + std::string(60, ']')));
 }
 
-TEST(Yaml, AliasBombsAreRefusedQuickly) {
+TEST(Yaml, RejectsAliasBombsQuickly) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 30; ++i) {
     bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
@@ -156,7 +156,7 @@ TEST(Yaml, AliasBombsAreRefusedQuickly) {
   EXPECT_LT(watch.seconds(), 30);  // expanded, they would take forever; sanitizers need some seconds
 }
 
-TEST(Yaml, HugeFilesAreRefused) {
+TEST(Yaml, RejectsHugeFiles) {
   EXPECT_THAT(failure(std::string(kMaxYamlBytes + 1, 'a')), HasSubstr("bytes"));
   std::string many;
   for (size_t i = 0; i <= kMaxYamlNodes; ++i) many += "- 1\n";

@@ -54,7 +54,7 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   EXPECT_EQ(NpyFile(path).header().num_items, 1u);
 }
 
-TEST(Npy, NumpyReadsWhatIsWritten) {
+TEST(Npy, WritesWhatNumpyReads) {
   const TempFolder folder;
   const fs::path path = folder.path() / "a.npy";
   for (const size_t room : {0, 128, 300}) {
@@ -64,7 +64,7 @@ TEST(Npy, NumpyReadsWhatIsWritten) {
   }
 }
 
-TEST(Npy, LiesInTheHeaderAreRefused) {
+TEST(Npy, RejectsLiesInTheHeader) {
   const auto refused = [](const std::string& header, size_t data_size) {
     EXPECT_THROW(parse_npy(npy_with(header, data_size), "x"), DataError) << header;
   };
@@ -109,7 +109,7 @@ TEST(Npz, ReadsWhatNumpyWrites) {
   }
 }
 
-TEST(Npz, NumpyReadsWhatIsWritten) {
+TEST(Npz, WritesWhatNumpyReads) {
   const TempFolder folder;
   const fs::path path = folder.path() / "a.npz";
   write_npz_atomic(path, {npz_item("lens", kLens), npz_item("big", kBig), npz_item("square", kLens, {2, 2})});
@@ -124,7 +124,7 @@ TEST(Npz, NumpyReadsWhatIsWritten) {
 
 // Every prefix, and many changed bytes: an error or the same numbers, since a checksum guards the data; never
 // a crash, never a huge allocation.
-TEST(Npz, DamageIsNoticed) {
+TEST(Npz, DetectsDamage) {
   const TempFolder folder;
   const fs::path good = folder.path() / "good.npz", deflated = folder.path() / "deflated.npz",
                  bad = folder.path() / "bad";
@@ -151,7 +151,7 @@ TEST(Npz, DamageIsNoticed) {
   }
 }
 
-TEST(Npz, RandomBytesAreNoFile) {
+TEST(Npz, RejectsRandomBytes) {
   const TempFolder folder;
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {

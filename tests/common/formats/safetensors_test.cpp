@@ -33,7 +33,7 @@ void put(const fs::path& path, const std::string& header, size_t data_size) {
 
 }  // namespace
 
-TEST(Safetensors, RoundTrip) {
+TEST(Safetensors, WritesAndReadsBack) {
   const TempFolder folder;
   const auto path = folder.path() / "t.safetensors";
   const std::string hash = write_safetensors(path, example(), {{"format", "pt"}, {"weights", "abc"}});
@@ -53,7 +53,7 @@ TEST(Safetensors, RoundTrip) {
   }
 }
 
-TEST(Safetensors, PythonReadsTheSameNumbers) {
+TEST(Safetensors, MatchesWhatPythonReads) {
   const TempFolder folder;
   const auto path = folder.path() / "t.safetensors";
   write_safetensors(path, example());
@@ -66,7 +66,7 @@ TEST(Safetensors, PythonReadsTheSameNumbers) {
   EXPECT_EQ(output.out, "F32 [2, 3] (1.5, -2.0, 3.0, 4.0, 5.0, 6.0)\n") << output.err;
 }
 
-TEST(Safetensors, LiesInTheHeaderAreRefused) {
+TEST(Safetensors, RejectsLiesInTheHeader) {
   const TempFolder folder;
   const auto path = folder.path() / "bad";
   const auto refused = [&](const std::string& header, size_t data_size) {
@@ -92,7 +92,7 @@ TEST(Safetensors, LiesInTheHeaderAreRefused) {
   EXPECT_THROW(SafetensorsFile{folder.path()}, DataError);
 }
 
-TEST(Safetensors, DamagedFilesNeverCrash) {
+TEST(Safetensors, SurvivesDamagedFiles) {
   const TempFolder folder;
   const auto path = folder.path() / "t";
   write_safetensors(path, example(), {{"k", "v"}});

@@ -8,7 +8,7 @@
 
 using namespace assay;
 
-TEST(FormatsDoc, EveryExampleIsRead) {
+TEST(FormatsDoc, ShowsOnlyReadableExamples) {
   const std::vector<std::string> lines = split(read_file(ASSAY_SOURCE_DIR "/docs/reference/formats.md"), '\n');
   size_t num_examples = 0;
   bool inside = false;
@@ -29,7 +29,7 @@ TEST(FormatsDoc, EveryExampleIsRead) {
   EXPECT_GE(num_examples, 10u);
 }
 
-TEST(FormatsDoc, EveryDialectIsNamed) {
+TEST(FormatsDoc, NamesEveryDialect) {
   const std::string text = read_file(ASSAY_SOURCE_DIR "/docs/reference/formats.md");
   for (const Dialect* dialect : dialects()) {
     EXPECT_NE(text.find("`" + std::string(dialect->name()) + "`"), std::string::npos) << dialect->name();

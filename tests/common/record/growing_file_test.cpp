@@ -32,7 +32,7 @@ TEST(GrowingFile, GivesWholeLinesOnce) {
   EXPECT_TRUE(file.restarted());
 }
 
-TEST(GrowingFile, AFolderIsAnError) {
+TEST(GrowingFile, RejectsAFolder) {
   TempFolder folder;
   append(folder.path() / "x", "");
   GrowingFile file(folder.path() / "x" / "below");  // a file is in the way

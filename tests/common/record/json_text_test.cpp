@@ -23,7 +23,7 @@ std::string python(const Json& value) {
 
 }  // namespace
 
-TEST(JsonText, StylesAreTheDocumentedOnes) {
+TEST(JsonText, WritesTheDocumentedStyles) {
   const Json value{{"a", 1}, {"é", {1.0, nullptr, true, "\xF0\x9F\x98\x80"}}, {"e", Json::object()}};
   EXPECT_EQ(compact(value), "{\"a\":1,\"é\":[1.0,null,true,\"\xF0\x9F\x98\x80\"],\"e\":{}}");
   // json.dumps({"a": 1, "é": [1.0, None, True, "😀"], "e": {}})
@@ -35,12 +35,12 @@ TEST(JsonText, StylesAreTheDocumentedOnes) {
   EXPECT_EQ(compact(std::numeric_limits<int64_t>::min()), "-9223372036854775808");
 }
 
-TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
+TEST(JsonText, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(compact("a\xFF\xC3"), "\"a\xEF\xBF\xBD\xEF\xBF\xBD\"");
   EXPECT_EQ(python("a\xFF"), R"("a\ufffd")");
 }
 
-TEST(JsonText, EveryValueReadsBack) {
+TEST(JsonText, ReadsBackEveryValue) {
   RandomRecords random(41);
   for (int i = 0; i < 20000; ++i) {
     const Json value = random.value(0);
@@ -71,7 +71,7 @@ TEST(JsonText, RefusesWhatIsNoJsonAtAll) {
   EXPECT_THROW(parse_python_json(std::string(100000, '['), "x"), DataError);
 }
 
-TEST(JsonText, GarbageNeverCrashes) {
+TEST(JsonText, SurvivesGarbage) {
   RandomRecords random(42);
   for (int i = 0; i < 20000; ++i) {
     const std::string text = mutate("[NaN, " + python(random.value(0)) + ", 1e999]", random);

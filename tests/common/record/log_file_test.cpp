@@ -29,7 +29,7 @@ std::string message_of(const std::function<void()>& action) {
 
 }  // namespace
 
-TEST(LogFile, MixedLinesGoToTheirDialects) {
+TEST(LogFile, RoutesMixedLinesToTheirDialects) {
   const LogContents contents = parse_log(kMixed, "x");
   EXPECT_EQ(contents.main_dialect(), "dllogger");
   EXPECT_EQ(contents.num_lines, (std::map<std::string, size_t>{{"assay", 1}, {"dllogger", 2}, {"perflog", 1}}));
@@ -40,13 +40,13 @@ TEST(LogFile, MixedLinesGoToTheirDialects) {
   EXPECT_FALSE(contents.torn);
 }
 
-TEST(LogFile, UnknownLinesCanBeSkipped) {
+TEST(LogFile, SkipsUnknownLinesOnRequest) {
   const LogContents contents = parse_log(kMixed, "x", {.dialect = "", .unknown = ReadOptions::Unknown::Skip});
   EXPECT_EQ(contents.records.size(), 4u);
   EXPECT_EQ(contents.num_unknown, 2u);
 }
 
-TEST(LogFile, OneDialectAlone) {
+TEST(LogFile, ReadsOneDialectAlone) {
   const LogContents contents = parse_log(kMixed, "x", {.dialect = "perflog", .unknown = ReadOptions::Unknown::Skip});
   EXPECT_EQ(contents.records.size(), 1u);
   EXPECT_EQ(contents.num_unknown, 5u);
@@ -55,7 +55,7 @@ TEST(LogFile, OneDialectAlone) {
             "tcap-text, perflog, mllog, fleetx, paddleclas, paddleseg, paddleocr");
 }
 
-TEST(LogFile, DamagedLines) {
+TEST(LogFile, HandlesDamagedLines) {
   const std::string text = "a\nDLLL {\"timestamp\": \nb\n";
   EXPECT_EQ(message_of([&] { parse_log(text, "run.log"); }).substr(0, 11), "run.log:2: ");
   const LogContents contents =
@@ -65,7 +65,7 @@ TEST(LogFile, DamagedLines) {
   EXPECT_EQ(contents.records.size(), 3u);
 }
 
-TEST(LogFile, TheLastLineMayBeTorn) {
+TEST(LogFile, AcceptsATornLastLine) {
   const std::string line = "DLLL {\"timestamp\": \"1.0\", \"type\": \"LOG\", \"step\": [], \"data\": {}}";
   for (size_t cut = 0; cut <= line.size(); ++cut) {
     const LogContents contents = parse_log("x\n" + line.substr(0, cut), "x");

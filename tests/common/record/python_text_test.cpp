@@ -32,7 +32,7 @@ std::vector<Json> ask_python(std::vector<std::string> arguments, const Json& inp
 
 }  // namespace
 
-TEST(PythonText, EveryAssignedCodePointIsEscapedAsInPython) {
+TEST(PythonText, EscapesEveryCodePointAsPythonDoes) {
   const std::vector<Json> points = ask_python({"points"}, {});
   ASSERT_GT(points.size(), 200000u);
   for (const Json& line : points) {
@@ -49,7 +49,7 @@ TEST(PythonText, EveryAssignedCodePointIsEscapedAsInPython) {
   }
 }
 
-TEST(PythonText, StrAndReprAreThoseOfPython) {
+TEST(PythonText, PrintsStrAndReprAsPythonDoes) {
   RandomRecords random(21);
   Json values = Json::array();
   while (values.size() < 3000) {
@@ -69,7 +69,7 @@ TEST(PythonText, StrAndReprAreThoseOfPython) {
   }
 }
 
-TEST(PythonText, NonFiniteNumbers) {
+TEST(PythonText, PrintsNonFiniteNumbers) {
   EXPECT_EQ(python_repr(Json{{"a", "NaN"}, {"b", "Infinity"}, {"c", "-Infinity"}}), "{'a': nan, 'b': inf, 'c': -inf}");
   EXPECT_EQ(parse_python_literal("{'a': nan, 'b': inf, 'c': -inf}"),
             (Json{{"a", "NaN"}, {"b", "Infinity"}, {"c", "-Infinity"}}));
@@ -101,7 +101,7 @@ TEST(PythonText, FormatsAreThoseOfPython) {
   EXPECT_EQ(python_format("NaN", ".3f"), "nan");
 }
 
-TEST(PythonText, LiteralsOfOthers) {
+TEST(PythonText, ReadsLiteralsOfOthers) {
   EXPECT_EQ(parse_python_literal("(1, 2,)"), Json({1, 2}));
   EXPECT_EQ(parse_python_literal(" { 1 : 'a' , None:2 } "), (Json{{"1", "a"}, {"None", 2}}));
   EXPECT_EQ(parse_python_literal(R"('\x41\u00e9\U0001f600\n\0')"), Json(std::string("Aé\xF0\x9F\x98\x80\n\0", 9)));
@@ -112,7 +112,7 @@ TEST(PythonText, LiteralsOfOthers) {
   EXPECT_EQ(parse_python_literal(std::string(100000, '[')), std::nullopt);
 }
 
-TEST(PythonText, GarbageNeverCrashes) {
+TEST(PythonText, SurvivesGarbage) {
   RandomRecords random(23);
   for (int i = 0; i < 20000; ++i) {
     const std::string text = mutate(python_repr(random.value(0)), random);

@@ -37,12 +37,12 @@ TEST(Show, RendersTimeRankTypeStepAndContent) {
             "-                              0  message                 plain text x\n");
 }
 
-TEST(Show, OnlyTheMetricsAskedFor) {
+TEST(Show, PrintsOnlyTheRequestedMetrics) {
   EXPECT_EQ(shown(kLog, {"train.ips"}),
             "2026-11-15 19:43:05.339754     3  metrics      0/5        train.ips=16221.6 img/s\n");
 }
 
-TEST(Show, NothingInALogDrivesTheTerminal) {
+TEST(Show, RemovesTerminalControlFromLogs) {
   EXPECT_EQ(printable("\x1b]0;title\x07"
                       "a\x9b"
                       "31m\r\nb\x7f\xC2\x9B"

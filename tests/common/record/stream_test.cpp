@@ -39,7 +39,7 @@ void append_text(const fs::path& path, std::string_view text) { std::ofstream(pa
 
 }  // namespace
 
-TEST(RecordStream, LineIsTheDocumentedOne) {
+TEST(RecordStream, WritesTheDocumentedLine) {
   EXPECT_EQ(to_record_line(metrics(1794771785339754, 0.1)),
             R"({"type":"metrics","time_us":1794771785339754,"elapsed_us":7,"rank":0,"step":[0,5],)"
             R"("data":{"train.loss":0.1}})");
@@ -55,7 +55,7 @@ TEST(RecordStream, LineIsTheDocumentedOne) {
             R"("verbosity":1,"file":"a.py","line":12,"data":{"train.loss":2.0}})");
 }
 
-TEST(RecordStream, NonFiniteNumbersStayValidAndVisible) {
+TEST(RecordStream, KeepsNonFiniteNumbersValidAndVisible) {
   Record record = metrics(1, 0);
   record.data = {{"a", std::nan("")}, {"b", HUGE_VAL}, {"c", -HUGE_VAL}};
   const std::string line = to_record_line(record);
@@ -64,7 +64,7 @@ TEST(RecordStream, NonFiniteNumbersStayValidAndVisible) {
   EXPECT_TRUE(std::isnan(number_of(record_of(line, "x").data["a"])));
 }
 
-TEST(RecordStream, EveryRecordReadsBackEqual) {
+TEST(RecordStream, ReadsBackEveryRecordEqual) {
   RandomRecords random(1);
   for (int i = 0; i < 20000; ++i) {
     const Record record = random.record();
@@ -75,7 +75,7 @@ TEST(RecordStream, EveryRecordReadsBackEqual) {
   }
 }
 
-TEST(RecordStream, ErrorsNameFileLineAndKey) {
+TEST(RecordStream, NamesFileLineAndKeyInErrors) {
   const auto read = [](std::string_view line) { return fault_message([&] { record_of(line, "f.jsonl:3"); }); };
   EXPECT_EQ(read(R"({"type":"event","time_us":1})"), "f.jsonl:3: a record needs the key 'data'");
   EXPECT_EQ(read(R"({"type":"evnt","time_us":1,"data":{}})"),
@@ -94,7 +94,7 @@ TEST(RecordStream, ErrorsNameFileLineAndKey) {
   EXPECT_NE(read(R"({"type")").find("f.jsonl:3: line 1, column"), std::string::npos);
 }
 
-TEST(RecordStream, MutatedLinesNeverCrash) {
+TEST(RecordStream, SurvivesMutatedLines) {
   RandomRecords random(2);
   size_t num_refused = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -108,7 +108,7 @@ TEST(RecordStream, MutatedLinesNeverCrash) {
   EXPECT_GT(num_refused, 10000u);
 }
 
-TEST(RecordStream, WriterFillsInTimeElapsedAndRank) {
+TEST(RecordStream, FillsInTimeElapsedAndRank) {
   TempFolder folder;
   const fs::path path = folder.path() / "r.jsonl";
   const int64_t before_us = now_us();
@@ -134,7 +134,7 @@ TEST(RecordStream, WriterFillsInTimeElapsedAndRank) {
   EXPECT_GE(records[2].time_us, before_us);
 }
 
-TEST(RecordStream, FlushEveryHoldsBackAndFlushReleases) {
+TEST(RecordStream, HoldsBackUntilFlush) {
   TempFolder folder;
   const fs::path path = folder.path() / "r.jsonl";
   RecordWriter writer(path, 0, 3);
@@ -164,7 +164,7 @@ TEST(RecordStream, CutAtEveryByteLosesOnlyTheTornLine) {
   }
 }
 
-TEST(RecordStream, DamageBeforeTheLastLineIsAnError) {
+TEST(RecordStream, RejectsDamageBeforeTheLastLine) {
   TempFolder folder;
   const fs::path path = folder.path() / "r.jsonl";
   append_text(path, to_record_line(metrics(1, 1)) + "\n{\"type\":\n" + to_record_line(metrics(2, 1)) + "\n");
@@ -173,13 +173,13 @@ TEST(RecordStream, DamageBeforeTheLastLineIsAnError) {
   EXPECT_THROW(RecordWriter(folder.path() / "no" / "folder"), InfrastructureError);
 }
 
-TEST(RecordStream, FullDiskIsReported) {
+TEST(RecordStream, ReportsAFullDisk) {
   RecordWriter writer("/dev/full", 0, 2);
   writer.write(metrics(1, 1));
   EXPECT_THROW(writer.write(metrics(2, 1)), InfrastructureError);
 }
 
-TEST(RecordStream, MergeByTimeIsStableAndKeepsEachFilesOrder) {
+TEST(RecordStream, MergesByTimeAndKeepsEachFilesOrder) {
   const auto rank = [](int rank, std::vector<int64_t> times) {
     std::vector<Record> records;
     for (int64_t time : times) {
@@ -197,7 +197,7 @@ TEST(RecordStream, MergeByTimeIsStableAndKeepsEachFilesOrder) {
   EXPECT_TRUE(merge_by_time({}).empty());
 }
 
-TEST(RecordStream, FollowerSeesEachCompleteLineOnce) {
+TEST(RecordStream, FollowsEachCompleteLineOnce) {
   TempFolder folder;
   const fs::path path = folder.path() / "r.jsonl";
   RecordFollower follower(path);

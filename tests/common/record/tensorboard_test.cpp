@@ -8,14 +8,14 @@
 using namespace assay;
 
 // RFC 3720, appendix B.4, and the catalogue of CRCs.
-TEST(TensorBoard, ChecksumOfThePublishedExamples) {
+TEST(TensorBoard, MatchesPublishedChecksums) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
   EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
   EXPECT_EQ(crc32c(""), 0u);
 }
 
-TEST(TensorBoard, EachRecordReachesTheFileAtOnceAndOnlyMetricsDo) {
+TEST(TensorBoard, WritesEachMetricAtOnceAndNothingElse) {
   const TempFolder folder("tensorboard");
   RecordWriter writer(folder.path() / "records.jsonl");
   auto backend = std::make_unique<TensorBoardWriter>(folder.path() / "board");
@@ -38,7 +38,7 @@ TEST(TensorBoard, EachRecordReachesTheFileAtOnceAndOnlyMetricsDo) {
   EXPECT_EQ(read_records(folder.path() / "records.jsonl").size(), 3u);
 }
 
-TEST(TensorBoard, AFolderThatCannotBeMadeIsNamed) {
+TEST(TensorBoard, NamesAFolderThatCannotBeMade) {
   const TempFolder folder("tensorboard");
   write_file_atomic(folder.path() / "file", "");
   EXPECT_THROW(TensorBoardWriter(folder.path() / "file"), InfrastructureError);

@@ -59,9 +59,9 @@ TEST(ByteBpe, LearnsTheMostFrequentPairsFirst) {
   EXPECT_THROW(trainer.train(256), UsageError);
 }
 
-TEST(ByteBpe, TrainingIsAFunctionOfTheTexts) { EXPECT_EQ(small_bpe()->hash(), small_bpe()->hash()); }
+TEST(ByteBpe, TrainsDeterministicallyFromTheTexts) { EXPECT_EQ(small_bpe()->hash(), small_bpe()->hash()); }
 
-TEST(ByteBpe, SameTokensAsThePeer) {
+TEST(ByteBpe, MatchesTokensOfThePeer) {
   const TempFolder folder;
   const auto bpe = small_bpe(700);
   bpe->save(folder.path());
@@ -73,7 +73,7 @@ TEST(ByteBpe, SameTokensAsThePeer) {
   for (size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(bpe->encode(texts[i]), expected[i]) << texts[i];
 }
 
-TEST(ByteBpe, AnyBytesRoundTripAndFilesKeepEverything) {
+TEST(ByteBpe, RoundTripsAnyBytesAndFiles) {
   const TempFolder folder;
   const auto bpe = small_bpe();
   bpe->save(folder.path());
@@ -94,7 +94,7 @@ TEST(ByteBpe, AnyBytesRoundTripAndFilesKeepEverything) {
 }
 
 // One piece of a hundred thousand bytes: the queue, and in reasonable time.
-TEST(ByteBpe, LongPiecesGiveTheTokensOfTheRules) {
+TEST(ByteBpe, EncodesLongPiecesByTheRules) {
   const TempFolder folder;
   const auto bpe = small_bpe();
   bpe->save(folder.path());
@@ -113,7 +113,7 @@ TEST(ByteBpe, LongPiecesGiveTheTokensOfTheRules) {
 }
 
 // Merges may be given in an order that no training produces; the rules still say what happens.
-TEST(ByteBpe, AnOddOrderOfMergesGivesTheTokensOfTheRules) {
+TEST(ByteBpe, FollowsTheRulesForOddMergeOrders) {
   const TempFolder folder;
   const auto bpe = small_bpe(300);
   bpe->save(folder.path());
@@ -129,7 +129,7 @@ TEST(ByteBpe, AnOddOrderOfMergesGivesTheTokensOfTheRules) {
   for (size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(odd->encode(texts[i]), expected[i]) << texts[i];
 }
 
-TEST(ByteBpe, SpecialsInATextAreTextUnlessAskedFor) {
+TEST(ByteBpe, TreatsSpecialsAsTextUnlessRequested) {
   const auto bpe = small_bpe();
   const int32_t end = *bpe->special(SpecialToken::End);
   EXPECT_EQ(end, bpe->vocabulary_size() - 1);
@@ -144,7 +144,7 @@ TEST(ByteBpe, SpecialsInATextAreTextUnlessAskedFor) {
   EXPECT_THROW(bpe->decode(std::vector<int32_t>{end + 1}), DataError);
 }
 
-TEST(ByteBpe, FaultsInTheFilesAreNamed) {
+TEST(ByteBpe, NamesFaultsInTheFiles) {
   const TempFolder folder;
   small_bpe()->save(folder.path());
   const fs::path vocabulary = folder.path() / "vocab.json", merges = folder.path() / "merges.txt";
@@ -186,7 +186,7 @@ TEST(ByteBpe, FaultsInTheFilesAreNamed) {
   EXPECT_TRUE(load_tokenizer(folder.path()));
 }
 
-TEST(ByteBpe, DamagedFilesAreErrorsOrTokenizers) {
+TEST(ByteBpe, SurvivesDamagedFiles) {
   const TempFolder folder;
   small_bpe()->save(folder.path());
   std::mt19937 random(13);

@@ -43,7 +43,7 @@ TEST(SentencePiece, LearnsWords) {
   EXPECT_THROW(SentencePieceTrainer().train(400), InvalidError);
 }
 
-TEST(SentencePiece, AnyBytesRoundTrip) {
+TEST(SentencePiece, RoundTripsAnyBytes) {
   std::mt19937 random(5);
   for (int i = 0; i < 3000; ++i) {
     const std::string text = i % 2 ? random_bytes(random, 200) : random_text(random, 60);
@@ -56,7 +56,7 @@ TEST(SentencePiece, AnyBytesRoundTrip) {
   EXPECT_THROW(trained()->decode(std::vector<int32_t>{-1}), DataError);
 }
 
-TEST(SentencePiece, SameTokensAsItsPythonModule) {
+TEST(SentencePiece, MatchesTokensOfItsPythonModule) {
   const TempFolder folder;
   trained()->save(folder.path());
   std::mt19937 random(7);
@@ -100,7 +100,7 @@ TEST(SentencePiece, ReadsModelsOfItsPythonModule) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("the  cat sat")), "the cat sat");
 }
 
-TEST(SentencePiece, GarbageIsNoModel) {
+TEST(SentencePiece, RejectsGarbage) {
   const TempFolder folder;
   const fs::path path = folder.path() / "x.model";
   const auto put_model = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };

@@ -52,7 +52,7 @@ TEST(TokenFiles, RoundTripInBothWidths) {
   }
 }
 
-TEST(TokenFiles, NumpyReadsThemAsFleetXDoes) {
+TEST(TokenFiles, MatchesNumpyReadingOfFleetX) {
   const TempFolder folder;
   for (const auto& [vocabulary_size, dtype] : {std::pair{65535, "uint16"}, std::pair{65536, "int32"}}) {
     write_documents(folder.path() / "x", vocabulary_size);
@@ -68,7 +68,7 @@ TEST(TokenFiles, NumpyReadsThemAsFleetXDoes) {
   }
 }
 
-TEST(TokenFiles, AnUnfinishedWriterLeavesNothingBehindAndTheOldFilesAlone) {
+TEST(TokenFiles, KeepsOldFilesWhenWriterIsUnfinished) {
   const TempFolder folder;
   const fs::path prefix = folder.path() / "x";
   write_documents(prefix, 10);
@@ -83,7 +83,7 @@ TEST(TokenFiles, AnUnfinishedWriterLeavesNothingBehindAndTheOldFilesAlone) {
   EXPECT_THROW(empty.finish(), InvalidError);
 }
 
-TEST(TokenFiles, FilesThatDoNotBelongTogetherAreRefused) {
+TEST(TokenFiles, RejectsFilesThatDoNotBelongTogether) {
   const TempFolder folder;
   const fs::path prefix = folder.path() / "x";
   EXPECT_NE(fault_of(prefix).find("x_ids.npy: cannot read"), std::string::npos);
@@ -112,7 +112,7 @@ TEST(TokenFiles, FilesThatDoNotBelongTogetherAreRefused) {
   EXPECT_NE(fault_of(prefix).find("tokens of type '<f4'"), std::string::npos);
 }
 
-TEST(Documents, LinesAndWholeFiles) {
+TEST(Documents, ReadsLinesAndWholeFiles) {
   const TempFolder folder;
   std::ofstream(folder.path() / "a.jsonl")
       << "{\"text\": \"one\\ntwo\", \"label\": 3}\n\n{\"text\": \"\", \"more\": []}\r\n{\"text\": \"x\"}";
@@ -134,7 +134,7 @@ TEST(Documents, LinesAndWholeFiles) {
   EXPECT_FALSE(whole.next());
 }
 
-TEST(Documents, FaultsNameTheLine) {
+TEST(Documents, NamesTheLineOfAFault) {
   const TempFolder folder;
   const fs::path path = folder.path() / "a.jsonl";
   const auto fault = [&](const std::string& line) -> std::string {

@@ -31,7 +31,7 @@ TEST(Unicode, DecodesOnlyValidUtf8) {
 }
 
 // Python's database says what every character is and folds to.
-TEST(Unicode, ClassesAndFoldingAreThoseOfPython) {
+TEST(Unicode, MatchesPythonsClassesAndFolding) {
   const CapturedOutput output =
       capture({.argv = {"/usr/bin/python3", std::string(ASSAY_SOURCE_DIR) + "/tests/peers/tokenizers.py", "unicode"}});
   ASSERT_TRUE(output.status.ok()) << output.err;

@@ -48,7 +48,7 @@ TEST(BasicTokens, FollowTheRules) {
   EXPECT_TRUE(basic_tokens(" \n", true).empty());
 }
 
-TEST(WordPiece, PublishedExamples) {
+TEST(WordPiece, MatchesPublishedExamples) {
   const WordPiece tokenizer = published_example();
   EXPECT_EQ(tokenizer.encode("UNwant\xc3\xa9"
                              "d,running"),
@@ -65,7 +65,7 @@ TEST(WordPiece, PublishedExamples) {
   EXPECT_FALSE(tokenizer.special(SpecialToken::Mask));
 }
 
-TEST(WordPiece, SameTokensAsThePeer) {
+TEST(WordPiece, MatchesTokensOfThePeer) {
   const TempFolder folder;
   const auto tokenizer = small_word_piece();
   tokenizer->save(folder.path());
@@ -84,7 +84,7 @@ TEST(WordPiece, SameTokensAsThePeer) {
   }
 }
 
-TEST(WordPiece, TrainingGivesSpecialsLettersAndFrequentPieces) {
+TEST(WordPiece, LearnsSpecialsLettersAndFrequentPieces) {
   WordPieceTrainer trainer;
   trainer.add("abab abab abab cd");
   const auto tokenizer = trainer.train(32);
@@ -101,7 +101,7 @@ TEST(WordPiece, TrainingGivesSpecialsLettersAndFrequentPieces) {
   EXPECT_EQ(small_word_piece(500)->vocabulary_size(), 500);
 }
 
-TEST(WordPiece, AnyBytesEncodeAndDecode) {
+TEST(WordPiece, EncodesAndDecodesAnyBytes) {
   const auto tokenizer = small_word_piece();
   std::mt19937 random(7);
   for (int i = 0; i < 2000; ++i) {
@@ -112,7 +112,7 @@ TEST(WordPiece, AnyBytesEncodeAndDecode) {
   }
 }
 
-TEST(WordPiece, FaultsInTheFilesAreNamed) {
+TEST(WordPiece, NamesFaultsInTheFiles) {
   const TempFolder folder;
   const auto fault = [&](const std::string& text) {
     std::ofstream(folder.path() / "vocab.txt", std::ios::binary) << text;
@@ -133,7 +133,7 @@ TEST(WordPiece, FaultsInTheFilesAreNamed) {
   EXPECT_NE(load_error(folder.path()).find("tokenizer_config.json"), std::string::npos);
 }
 
-TEST(WordPiece, DamagedFilesAreErrorsOrTokenizers) {
+TEST(WordPiece, SurvivesDamagedFiles) {
   const TempFolder folder;
   small_word_piece()->save(folder.path());
   std::mt19937 random(13);
@@ -162,7 +162,7 @@ TEST(WordPiece, DamagedFilesAreErrorsOrTokenizers) {
   }
 }
 
-TEST(Tokenizer, TheFirstTokensAreThoseOfTheWholeText) {
+TEST(Tokenizer, EncodesTheFirstTokensAsInTheWholeText) {
   const auto tokenizer = small_word_piece();
   std::mt19937 random(17);
   for (int i = 0; i < 300; ++i) {

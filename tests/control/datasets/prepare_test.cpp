@@ -80,7 +80,7 @@ TEST_F(Prepare, DoesNothingTheSecondTime) {
   EXPECT_EQ(num_conversions_, 2);
 }
 
-TEST_F(Prepare, ANewConversionReplacesTheOldOne) {
+TEST_F(Prepare, ReplacesAnOldConversion) {
   prepare(set("old", 1));
   EXPECT_EQ(check_data_set(set("new", 2), home_).state, DataState::NotPrepared);
   EXPECT_FALSE(prepare(set("new", 2)).was_ready);
@@ -114,7 +114,7 @@ TEST_F(Prepare, FindsDamageAndSaysWhatToDo) {
   }
 }
 
-TEST_F(Prepare, AManifestStaysInItsFolder) {
+TEST_F(Prepare, KeepsTheManifestInItsFolder) {
   prepare(set());
   Json manifest = read_json_file(home_ / "toy/manifest.json");
   for (const char* path : {"../outside", "/etc/passwd", "deep/../../x", ""}) {
@@ -126,7 +126,7 @@ TEST_F(Prepare, AManifestStaysInItsFolder) {
   EXPECT_THROW(manifest_of(manifest, "m"), DataError) << "its own hash no longer fits";
 }
 
-TEST_F(Prepare, AFailureLeavesWhatWasThere) {
+TEST_F(Prepare, KeepsOldDataAfterAFailure) {
   prepare(set());
   DataSet failing = set("other", 2);
   failing.convert = [](const Conversion& conversion) -> Json {
@@ -149,7 +149,7 @@ TEST_F(Prepare, ClearsWhatAKilledOneLeft) {
   EXPECT_EQ(names(), std::vector<std::string>{"toy"});
 }
 
-TEST(Catalogue, EveryDataSetIsComplete) {
+TEST(Catalogue, DescribesEveryDataSet) {
   for (const DataSet& data : data_sets()) {
     EXPECT_FALSE(data.summary.empty() || data.licence.empty() || data.layout.empty()) << data.name;
     EXPECT_FALSE(data.sources.empty()) << data.name;

@@ -6,7 +6,7 @@
 
 using namespace assay;
 
-TEST(TextLayout, ATenthIsHeldOutByContent) {
+TEST(TextLayout, HoldsOutATenthByContent) {
   int held_out = 0;
   for (int i = 0; i < 10'000; ++i) held_out += is_held_out("document " + std::to_string(i)) ? 1 : 0;
   EXPECT_NEAR(held_out, 1000, 100);  // three standard deviations are 90
@@ -15,7 +15,7 @@ TEST(TextLayout, ATenthIsHeldOutByContent) {
   EXPECT_FALSE(is_held_out("abc"));
 }
 
-TEST(TextLayout, AnyBytesBecomeText) {
+TEST(TextLayout, MakesTextOfAnyBytes) {
   EXPECT_EQ(as_utf8("plain"), "plain");
   EXPECT_EQ(as_utf8("caf\xC3\xA9"), "caf\xC3\xA9");
   EXPECT_EQ(as_utf8("caf\xE9"), "caf\xC3\xA9");
@@ -24,7 +24,7 @@ TEST(TextLayout, AnyBytesBecomeText) {
   EXPECT_EQ(valid_utf8(as_utf8(all)), as_utf8(all));
 }
 
-TEST(TextLayout, OneObjectALine) {
+TEST(TextLayout, WritesOneObjectPerLine) {
   const TempFolder folder;
   TextWriter writer(folder.path());
   writer.add("two\nlines \"quoted\"", 1);

@@ -42,7 +42,7 @@ void expect_one_problem(const MachineFacts& facts, const std::string& name, cons
 
 }  // namespace
 
-TEST(Machine, AHealthyOneHasNoProblems) {
+TEST(Machine, ReportsNoProblemWhenHealthy) {
   EXPECT_TRUE(problems(healthy()).empty());
   bool shows_share = false;
   for (const Finding& finding : examine_machine(healthy()))
@@ -50,7 +50,7 @@ TEST(Machine, AHealthyOneHasNoProblems) {
   EXPECT_TRUE(shows_share);
 }
 
-TEST(Machine, EachSicknessIsFoundWithItsCure) {
+TEST(Machine, FindsEachProblemWithItsFix) {
   MachineFacts facts = healthy();
   facts.worker["blas"]["openblas"] = false;
   facts.worker["blas"]["library"] = "/usr/lib/libblas.so.3";
@@ -86,7 +86,7 @@ TEST(Machine, EachSicknessIsFoundWithItsCure) {
   expect_one_problem(facts, "assay-worker", "--target assay-worker");
 }
 
-TEST(Machine, NonsenseFromTheWorkerDoesNotCrash) {
+TEST(Machine, SurvivesNonsenseFromTheWorker) {
   for (const Json& nonsense : {Json::object(), Json{{"blas", 5}}, Json{{"devices", {{"list", {1, "x", nullptr}}}}},
                                Json{{"cpu", {{"fma_gflops", "fast"}}}}}) {
     MachineFacts facts = healthy();

@@ -67,13 +67,13 @@ TEST_F(ExecutorTest, RunsStepsInOrderAndKeepsEvidence) {
   EXPECT_NE(folder.id().find("-a-test-"), std::string::npos);
 }
 
-TEST_F(ExecutorTest, APlanWithoutStepsIsInvalid) {
+TEST_F(ExecutorTest, CallsAPlanWithoutStepsInvalid) {
   RunFolder folder = create({});
   EXPECT_EQ(run(folder), Outcome::Invalid);
   EXPECT_EQ(exit_code(Outcome::Invalid), 3);
 }
 
-TEST_F(ExecutorTest, AFailureIsAnErrorAndSkipsWhatNeedsIt) {
+TEST_F(ExecutorTest, SkipsStepsThatNeedAFailedOne) {
   RunFolder folder = create(
       {command("bad", "echo 'error: it broke'; exit 3"), command("after", "true", {"bad"}), command("other", "true")});
   EXPECT_EQ(run(folder), Outcome::Error);
@@ -86,7 +86,7 @@ TEST_F(ExecutorTest, AFailureIsAnErrorAndSkipsWhatNeedsIt) {
   EXPECT_EQ(steps.at("other").outcome, Outcome::Pass);
 }
 
-TEST_F(ExecutorTest, AFailureRecordSaysWhy) {
+TEST_F(ExecutorTest, ReportsTheReasonOfAFailureRecord) {
   Record failure;
   failure.type = Record::Type::Event;
   failure.name = keys::kFailure;
@@ -98,14 +98,14 @@ TEST_F(ExecutorTest, AFailureRecordSaysWhy) {
   EXPECT_EQ(folder.state().steps.at("bad").reason, "exit code 10: no images");
 }
 
-TEST_F(ExecutorTest, ASignalIsNotAnExitCode) {
+TEST_F(ExecutorTest, SeparatesSignalsFromExitCodes) {
   RunFolder folder = create({command("killed", "kill -9 $$")});
   EXPECT_EQ(run(folder), Outcome::Error);
   EXPECT_EQ(folder.state().steps.at("killed").signal, 9);
   EXPECT_EQ(folder.state().steps.at("killed").exit_code, std::nullopt);
 }
 
-TEST_F(ExecutorTest, TheTimeLimitIsKept) {
+TEST_F(ExecutorTest, KeepsTheTimeLimit) {
   Step slow = command("slow", "sleep 100");
   slow.limits.time_limit_s = 0.3;
   RunFolder folder = create({slow});
@@ -113,7 +113,7 @@ TEST_F(ExecutorTest, TheTimeLimitIsKept) {
   EXPECT_EQ(folder.state().steps.at("slow").reason, "stopped at its time limit of 0.30 s");
 }
 
-TEST_F(ExecutorTest, AMissingOutputIsAnError) {
+TEST_F(ExecutorTest, FailsOnAMissingOutput) {
   Step step = command("quiet", "true");
   step.files.outputs = {"output/model"};
   RunFolder folder = create({step});
@@ -121,7 +121,7 @@ TEST_F(ExecutorTest, AMissingOutputIsAnError) {
   EXPECT_NE(folder.state().steps.at("quiet").reason.find("did not write output/model"), std::string::npos);
 }
 
-TEST_F(ExecutorTest, AMissingProgramIsAnErrorOfTheStep) {
+TEST_F(ExecutorTest, FailsTheStepOfAMissingProgram) {
   Step step = command("none", "");
   step.command.argv = {"no-such-program"};
   RunFolder folder = create({step});
@@ -129,7 +129,7 @@ TEST_F(ExecutorTest, AMissingProgramIsAnErrorOfTheStep) {
   EXPECT_NE(folder.state().steps.at("none").reason.find("no-such-program"), std::string::npos);
 }
 
-TEST_F(ExecutorTest, ResumeRepeatsNothingFinished) {
+TEST_F(ExecutorTest, RepeatsNothingFinishedOnResume) {
   fs::path path;
   {
     RunFolder folder = create({command("one", "echo run >> log"), command("two", "echo run >> log2; test -e fixed")});
@@ -153,7 +153,7 @@ TEST_F(ExecutorTest, ResumeRepeatsNothingFinished) {
   EXPECT_EQ(read_file(path / "log2"), "run\nrun\n");
 }
 
-TEST_F(ExecutorTest, AKilledControllerCanBeResumedAndLeavesNothingRunning) {
+TEST_F(ExecutorTest, ResumesAfterAKillAndLeavesNothingRunning) {
   for (int round = 0; round < 8; ++round) {
     const pid_t controller = ::fork();
     const auto runs = folder_.path() / ("kill" + std::to_string(round));
@@ -200,7 +200,7 @@ TEST_F(ExecutorTest, AKilledControllerCanBeResumedAndLeavesNothingRunning) {
   }
 }
 
-TEST_F(ExecutorTest, ALostRankRestartsTheStep) {
+TEST_F(ExecutorTest, RestartsTheStepOfALostRank) {
   // Rank 1 is killed in the first two launches, after its peer has begun, which loses touch. Each launch has a port of
   // its own.
   Step step = command("train",
@@ -227,7 +227,7 @@ TEST_F(ExecutorTest, ALostRankRestartsTheStep) {
   EXPECT_EQ(read_json_file(folder.path() / "steps/1-train/status.json")["restarts"], 2);
 }
 
-TEST_F(ExecutorTest, RestartsHaveALimitAndTheReasonIsThatOfTheLastLaunch) {
+TEST_F(ExecutorTest, LimitsRestartsAndKeepsTheLastReason) {
   Step step = command("train",
                       "echo x >> launches.$RANK; n=$(wc -l < launches.$RANK); "
                       "if [ $RANK = 0 ]; then echo error: launch $n; exit 13; fi; sleep 0.2; "
@@ -245,7 +245,7 @@ TEST_F(ExecutorTest, RestartsHaveALimitAndTheReasonIsThatOfTheLastLaunch) {
   EXPECT_EQ(state.exit_code, 13);
 }
 
-TEST_F(ExecutorTest, WhatARankDidItselfIsNotTriedAgain) {
+TEST_F(ExecutorTest, DoesNotRetryWhatARankDidItself) {
   for (const char* end : {"exit 2", "exit 10", "exit 11", "exit 12", "exit 15", "exit 1"}) {
     Step step =
         command("train", fmt::format("echo x >> launches; test $RANK = 1 || {{ sleep 0.1; exit 13; }}; {}", end));
@@ -270,7 +270,7 @@ TEST_F(ExecutorTest, WhatARankDidItselfIsNotTriedAgain) {
 }
 
 // Ranks that never found each other would not find each other again; those that did and then lost touch may.
-TEST_F(ExecutorTest, ALaunchInWhichNobodyGotPastJoiningIsNotTriedAgain) {
+TEST_F(ExecutorTest, DoesNotRetryWhenNobodyJoined) {
   for (const bool joined : {false, true}) {
     const std::string record =
         R"({"type": "event", "name": "SUBMIT_INFO", "time_us": 1, "elapsed_us": 1, "rank": 0, "data": {}})";
@@ -287,7 +287,7 @@ TEST_F(ExecutorTest, ALaunchInWhichNobodyGotPastJoiningIsNotTriedAgain) {
   }
 }
 
-TEST_F(ExecutorTest, AKilledControllerDoesNotForgetRestarts) {
+TEST_F(ExecutorTest, CountsRestartsOfAKilledController) {
   // Three restarts are allowed. The first controller uses two and is killed in the third launch; the second has one.
   // Rank 0 alone counts and dies: one that is ended for another's death may not have counted yet.
   Step step = command("train",
@@ -330,7 +330,7 @@ TEST_F(ExecutorTest, AKilledControllerDoesNotForgetRestarts) {
   EXPECT_EQ(folder.state().steps.at("train").restarts.size(), 0u);
 }
 
-TEST_F(ExecutorTest, AnInterruptionIsNoRestart) {
+TEST_F(ExecutorTest, DoesNotCountAnInterruptionAsRestart) {
   const auto runs = folder_.path() / "runs";
   Step step = command("train", "trap 'kill -9 $$' TERM; touch up.$RANK; while true; do sleep 0.05; done");
   step.ranks.nproc = 2;
@@ -361,7 +361,7 @@ TEST_F(ExecutorTest, AnInterruptionIsNoRestart) {
   EXPECT_EQ(read_run(find_run(runs, "last")).state.steps.at("train").restarts.size(), 0u);
 }
 
-TEST_F(ExecutorTest, TheNodeOfAStepReachesItsRanks) {
+TEST_F(ExecutorTest, PassesTheNodeOfAStepToItsRanks) {
   Step step = command("train", "echo $RANK of $WORLD_SIZE");
   step.ranks.nproc = 2;
   step.ranks.nnodes = 2;
@@ -373,7 +373,7 @@ TEST_F(ExecutorTest, TheNodeOfAStepReachesItsRanks) {
   EXPECT_EQ(read_json_file(folder.path() / "steps/1-train/command.json")["node_rank"], 1);
 }
 
-TEST_F(ExecutorTest, WhatPassedMayDiscardItsFilesAndTheVerdictStays) {
+TEST_F(ExecutorTest, DiscardsFilesOfPassedStepsAndKeepsTheVerdict) {
   // A fake training: one step, one checkpoint; the second writes a loss that is off when it is told to.
   const auto training = [](const std::string& name, const std::string& loss) {
     const std::string folder = "steps/" + name;
@@ -424,7 +424,7 @@ TEST_F(ExecutorTest, WhatPassedMayDiscardItsFilesAndTheVerdictStays) {
   EXPECT_EQ(same.checks[0].judge(RunEvidence(folder)).outcome, Outcome::Pass) << "from what was kept";
 }
 
-TEST_F(ExecutorTest, TwoControllersCannotRunTheSameFolder) {
+TEST_F(ExecutorTest, RejectsASecondControllerOfTheFolder) {
   RunFolder folder = create({command("one", "true")});
   try {
     RunFolder::open(folder.path());
@@ -434,7 +434,7 @@ TEST_F(ExecutorTest, TwoControllersCannotRunTheSameFolder) {
   }
 }
 
-TEST_F(ExecutorTest, DamageIsNamed) {
+TEST_F(ExecutorTest, NamesDamage) {
   fs::path path;
   {
     RunFolder folder = create({command("one", "true")});
@@ -470,7 +470,7 @@ TEST_F(ExecutorTest, DamageIsNamed) {
   EXPECT_THROW(read_run("/tmp"), DataError);
 }
 
-TEST_F(ExecutorTest, InterruptionStopsTheStepAndIsResumable) {
+TEST_F(ExecutorTest, StopsAtAnInterruptionAndResumes) {
   const auto runs = folder_.path() / "runs";
   const pid_t controller = ::fork();
   if (controller == 0) {
@@ -612,7 +612,7 @@ class CampaignExecutorTest : public ExecutorTest {
 
 }  // namespace
 
-TEST_F(CampaignExecutorTest, StepsRunBesideEachOtherAsFarAsHostsGo) {
+TEST_F(CampaignExecutorTest, RunsStepsInParallelAsHostsAllow) {
   std::vector<Step> steps;
   for (int i = 0; i < 6; ++i) {
     steps.push_back(on_hosts(fmt::format("s{}", i)));
@@ -626,7 +626,7 @@ TEST_F(CampaignExecutorTest, StepsRunBesideEachOtherAsFarAsHostsGo) {
             Json::parse(R"([{"host": "host1", "devices": [0]}, {"host": "host2", "devices": [0]}])"));
 }
 
-TEST_F(CampaignExecutorTest, OnlyTheInfrastructureIsTriedAgain) {
+TEST_F(CampaignExecutorTest, RetriesOnlyInfrastructureFailures) {
   Step flaky = on_hosts("flaky");
   flaky.limits.retries = 2;
   Step broken = on_hosts("broken");
@@ -643,7 +643,7 @@ TEST_F(CampaignExecutorTest, OnlyTheInfrastructureIsTriedAgain) {
   EXPECT_FALSE(steps.at("broken").infrastructure);
 }
 
-TEST_F(CampaignExecutorTest, AHostThatStaysAwayIsAFailureOfTheInfrastructure) {
+TEST_F(CampaignExecutorTest, BlamesTheInfrastructureForAnAbsentHost) {
   launcher_.scripts["1-lost"].failures = {"later"};
   RunFolder folder = create({on_hosts("lost")});
   EXPECT_EQ(run_on(folder, 1), Outcome::Error);
@@ -652,7 +652,7 @@ TEST_F(CampaignExecutorTest, AHostThatStaysAwayIsAFailureOfTheInfrastructure) {
   EXPECT_TRUE(read_run(folder.path()).state.steps.at("lost").infrastructure);
 }
 
-TEST_F(CampaignExecutorTest, SilenceIsNotWaitedForForever) {
+TEST_F(CampaignExecutorTest, LimitsTheWaitForSilentSteps) {
   Step silent = on_hosts("silent");
   silent.limits.stall_limit_s = 0.2;
   launcher_.scripts["1-silent"].seconds = 100;
@@ -661,7 +661,7 @@ TEST_F(CampaignExecutorTest, SilenceIsNotWaitedForForever) {
   EXPECT_EQ(folder.state().steps.at("silent").reason, "stopped: no line and no record for 0.20 s");
 }
 
-TEST_F(CampaignExecutorTest, HostsThatNeverSufficeAreTold) {
+TEST_F(CampaignExecutorTest, ReportsHostsThatNeverSuffice) {
   Step judge;
   judge.name = "judge";
   judge.kind = StepKind::Verify;
@@ -674,7 +674,7 @@ TEST_F(CampaignExecutorTest, HostsThatNeverSufficeAreTold) {
   EXPECT_EQ(folder.state().steps.at("small").outcome, Outcome::Pass);
 }
 
-TEST_F(CampaignExecutorTest, TooManyFailuresEndTheCampaign) {
+TEST_F(CampaignExecutorTest, EndsAfterTooManyFailures) {
   std::vector<Step> steps;
   for (int i = 0; i < 4; ++i) {
     steps.push_back(on_hosts(fmt::format("s{}", i)));
@@ -686,7 +686,7 @@ TEST_F(CampaignExecutorTest, TooManyFailuresEndTheCampaign) {
   EXPECT_EQ(folder.state().steps.at("s3").reason, "2 steps before it did not pass");
 }
 
-TEST_F(CampaignExecutorTest, FailuresBeforeAResumeCount) {
+TEST_F(CampaignExecutorTest, CountsFailuresBeforeAResume) {
   RunFolder folder = create({on_hosts("s0"), on_hosts("s1"), on_hosts("s2")});
   StepState failed;
   failed.outcome = Outcome::Error;
@@ -698,7 +698,7 @@ TEST_F(CampaignExecutorTest, FailuresBeforeAResumeCount) {
   EXPECT_EQ(folder.state().steps.at("s2").outcome, Outcome::Skipped);
 }
 
-TEST_F(CampaignExecutorTest, WhatAnEarlierControllerBeganIsTakenOver) {
+TEST_F(CampaignExecutorTest, ReattachesToWhatAnEarlierControllerStarted) {
   RunFolder folder = create({on_hosts("one"), on_hosts("two")});
   folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
   launcher_.is_left_running = true;
@@ -708,7 +708,7 @@ TEST_F(CampaignExecutorTest, WhatAnEarlierControllerBeganIsTakenOver) {
   EXPECT_EQ(folder.state().steps.at("one").attempts, 1);
 }
 
-TEST_F(CampaignExecutorTest, TimesAreThoseOfTheRanksAndNotOfTheController) {
+TEST_F(CampaignExecutorTest, TakesTimesFromTheRanks) {
   Step flaky = on_hosts("flaky");
   flaky.limits.retries = 1;
   launcher_.scripts["1-flaky"] = {.told_seconds = 42, .failures = {"later"}};
@@ -717,7 +717,7 @@ TEST_F(CampaignExecutorTest, TimesAreThoseOfTheRanksAndNotOfTheController) {
   EXPECT_EQ(folder.state().steps.at("flaky").seconds, 42);
 }
 
-TEST_F(CampaignExecutorTest, ATimeLimitCountsFromTheBeginOfTheAttempt) {
+TEST_F(CampaignExecutorTest, CountsTheTimeLimitFromTheStartOfTheAttempt) {
   fs::path path;
   Step late = on_hosts("late");
   late.limits.time_limit_s = 100;
@@ -742,7 +742,7 @@ TEST_F(CampaignExecutorTest, ATimeLimitCountsFromTheBeginOfTheAttempt) {
   EXPECT_THAT(folder.state().steps.at("late").reason, testing::HasSubstr("stopped at its time limit"));
 }
 
-TEST_F(CampaignExecutorTest, WhatIsLeftOfARunIsKnownBeforeItGoesOn) {
+TEST_F(CampaignExecutorTest, ListsRunningStepsBeforeAResume) {
   Step needs_failed = on_hosts("needs_failed");
   needs_failed.needs = {"failed"};
   RunFolder folder = create(
@@ -783,7 +783,7 @@ TEST_F(CampaignExecutorTest, WhatIsLeftOfARunIsKnownBeforeItGoesOn) {
   EXPECT_EQ(repeated.to_begin(), (std::set<std::string>{"failed", "needs_failed", "open", "lost"}));
 }
 
-TEST_F(CampaignExecutorTest, WhatItsControllerStoppedBeginsAgain) {
+TEST_F(CampaignExecutorTest, RepeatsWhatItsControllerStopped) {
   fs::path path;
   {
     RunFolder folder = create({on_hosts("one")});
@@ -800,7 +800,7 @@ TEST_F(CampaignExecutorTest, WhatItsControllerStoppedBeginsAgain) {
   EXPECT_EQ(folder.state().steps.at("one").attempts, 2);
 }
 
-TEST_F(CampaignExecutorTest, WhatItCannotTakeOverBeginsAgain) {
+TEST_F(CampaignExecutorTest, RepeatsWhatCannotBeReattached) {
   RunFolder folder = create({on_hosts("one")});
   folder.step_started(folder.plan().steps[0], Json::parse(R"([{"host": "host1", "devices": [0]}])"));
   EXPECT_EQ(run_on(folder, 1), Outcome::Pass);

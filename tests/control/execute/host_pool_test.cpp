@@ -14,7 +14,7 @@ Json places_of(const std::optional<std::vector<NodePlace>>& places) {
 
 }  // namespace
 
-TEST(HostPool, DevicesAreGivenOutOnceAndComeBack) {
+TEST(HostPool, GivesOutDevicesOnceAndTakesThemBack) {
   HostPool pool = two_hosts();
   const auto first = pool.take(1, 2);
   EXPECT_EQ(places_of(first), Json::parse(R"([{"host": "a", "devices": [0, 1]}])"));
@@ -26,7 +26,7 @@ TEST(HostPool, DevicesAreGivenOutOnceAndComeBack) {
   EXPECT_EQ(places_of(pool.take(1, 1)), Json::parse(R"([{"host": "a", "devices": [0]}])"));
 }
 
-TEST(HostPool, ThoseOfAnEarlierControllerAreTakenAgain) {
+TEST(HostPool, TakesDevicesOfAnEarlierControllerAgain) {
   HostPool pool = two_hosts();
   const Json before = Json::parse(R"([{"host": "b", "devices": [1, 2]}])");
   EXPECT_EQ(places_of(pool.take_again(before)), before);
@@ -35,13 +35,13 @@ TEST(HostPool, ThoseOfAnEarlierControllerAreTakenAgain) {
   EXPECT_EQ(places_of(pool.take_again(Json::parse(R"([{"host": "a", "devices": [7]}])"))), nullptr);
 }
 
-TEST(HostPool, WithoutHostsTheLauncherFindsThem) {
+TEST(HostPool, LetsTheLauncherFindMissingHosts) {
   HostPool pool;
   EXPECT_EQ(pool.take(3, 8)->size(), 3u);
   EXPECT_EQ(pool.take(3, 8)->size(), 3u);
 }
 
-TEST(HostPool, DevicesMayBeNamed) {
+TEST(HostPool, AcceptsNamedDevices) {
   HostPool pool({{.name = "a", .slots = 2, .devices = {5, 3}}});
   EXPECT_EQ(places_of(pool.take(1, 2)), Json::parse(R"([{"host": "a", "devices": [3, 5]}])"));
   EXPECT_EQ(places_of(pool.take(1, 1)), nullptr);

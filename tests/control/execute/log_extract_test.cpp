@@ -31,7 +31,7 @@ class LogExtractTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(LogExtractTest, PatternsFindMetricsAndTheResult) {
+TEST_F(LogExtractTest, FindsMetricsAndTheResultByPatterns) {
   const auto records = extract(
       "starting\nstep 10 loss 0.5 speed 100.5 img/s\nstep 20 loss 0.25 speed 101 img/s\ntop1: 0.91\n",
       {{{"match", "step ([0-9]+) loss ([0-9.]+) speed ([0-9.]+)"}, {"names", {"step", "train.loss", "train.ips"}}},
@@ -44,7 +44,7 @@ TEST_F(LogExtractTest, PatternsFindMetricsAndTheResult) {
   EXPECT_EQ(records[2].data[keys::kFinalAccuracy], 0.91);
 }
 
-TEST_F(LogExtractTest, WhatIsNoNumberIsNotPublished) {
+TEST_F(LogExtractTest, DropsWhatIsNotANumber) {
   const auto records =
       extract("top1: 80.83.2%\n", {{{"match", "top1: (.+)"}, {"names", {"final_accuracy"}}, {"kind", "result"}}});
   ASSERT_EQ(records.size(), 1u);
@@ -52,7 +52,7 @@ TEST_F(LogExtractTest, WhatIsNoNumberIsNotPublished) {
   EXPECT_THAT(records[0].data["text"].get<std::string>(), HasSubstr("'80.83.2%' is not a number"));
 }
 
-TEST_F(LogExtractTest, DialectsNeedNoPattern) {
+TEST_F(LogExtractTest, ReadsDialectsWithoutAPattern) {
   const auto records = extract(
       "noise\n[PerfLog] {\"event\": \"STEP_END\", \"value\": {\"loss\": 0.5}, \"metadata\": {\"rank\": 0}}\n[PerfLog] "
       "{torn",
@@ -61,12 +61,12 @@ TEST_F(LogExtractTest, DialectsNeedNoPattern) {
   EXPECT_EQ(records[0].data["loss"], 0.5);
 }
 
-TEST_F(LogExtractTest, RecordsOfTheProgramItselfCount) {
+TEST_F(LogExtractTest, CountsTheProgramsOwnRecords) {
   write_file_atomic(folder_.path() / "records.jsonl", "");
   EXPECT_TRUE(extract("step 1 loss 2\n", {{{"match", "loss ([0-9]+)"}, {"names", {"loss"}}}}).empty());
 }
 
-TEST_F(LogExtractTest, AnotherAttemptHasRecordsOfItsOwn) {
+TEST_F(LogExtractTest, SeparatesRecordsOfAttempts) {
   const Json patterns = {{{"match", "step ([0-9]+)"}, {"names", {"step"}}},
                          {{"match", "top1: ([^ ]+)"}, {"names", {"final_accuracy"}}, {"kind", "result"}}};
   const std::string first = "step 1\nstep 2\ntop1: 0.1\n";
@@ -81,13 +81,13 @@ TEST_F(LogExtractTest, AnotherAttemptHasRecordsOfItsOwn) {
   EXPECT_EQ(records[1].data[keys::kFinalAccuracy], 0.9);
 }
 
-TEST_F(LogExtractTest, RecordsOfTheProgramAreNotDiscarded) {
+TEST_F(LogExtractTest, KeepsRecordsOfTheProgram) {
   write_file_atomic(folder_.path() / "records.jsonl", "");
   discard_extracted(folder_.path());
   EXPECT_TRUE(fs::exists(folder_.path() / "records.jsonl"));
 }
 
-TEST_F(LogExtractTest, LongLinesAndGarbageDoNoHarm) {
+TEST_F(LogExtractTest, SurvivesLongLinesAndGarbage) {
   const std::string noise = std::string(1 << 20, 'a') + "\n" + std::string("\xff\xfe\0x", 4) + "\nloss 3\n";
   EXPECT_EQ(extract(noise, {{{"match", "(a*)*b|loss ([0-9]+)"}, {"names", {"x", "loss"}}}}).size(), 2u);
 }

@@ -45,7 +45,7 @@ TEST(SupervisorMonitor, WatchesTheHostWhileRanksRun) {
   EXPECT_TRUE(devices) << "the command of the job was asked";
 }
 
-TEST(SupervisorMonitor, WithoutAnIntervalThereIsNoFile) {
+TEST(SupervisorMonitor, WritesNoFileWithoutAnInterval) {
   const JobFolder folder;
   const LeaseKeeper keeper(folder.step(), {0}, 10);
   Process supervisor = start_supervisor(folder.request("true"));
@@ -53,7 +53,7 @@ TEST(SupervisorMonitor, WithoutAnIntervalThereIsNoFile) {
   EXPECT_FALSE(fs::exists(folder.step() / job_file_name(JobFile::Monitor, 0)));
 }
 
-TEST(SupervisorMonitor, TwoSignalsAreOneAndItsLastWordIsWritten) {
+TEST(SupervisorMonitor, TreatsTwoSignalsAsOneAndWritesTheEnd) {
   const JobFolder folder;
   const LeaseKeeper keeper(folder.step(), {0}, 10);
   Process supervisor = start_supervisor(folder.request("trap 'sleep 0.5; exit 3' TERM; echo begin; sleep 60 & wait"));

@@ -9,7 +9,7 @@
 
 using namespace assay;
 
-TEST(Counters, ThisHostHasThem) {
+TEST(Counters, ExistOnThisHost) {
   const auto cpu = read_cpu("/proc");
   ASSERT_TRUE(cpu.has_value());
   EXPECT_GE(cpu->cores, 1);
@@ -20,7 +20,7 @@ TEST(Counters, ThisHostHasThem) {
   EXPECT_TRUE(read_network("/proc").has_value());
 }
 
-TEST(Counters, GarbageDoesNotCrash) {
+TEST(Counters, SurviveGarbage) {
   const TempFolder folder;
   make_folder(folder.path() / "net");
   make_folder(folder.path() / "pressure");

@@ -8,7 +8,7 @@
 
 using namespace assay;
 
-TEST(Devices, CsvWithTitlesAndUnits) {
+TEST(Devices, ReadCsvWithTitlesAndUnits) {
   const Json found = parse_devices(
       "a warning\n"
       "index, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], power.draw [W], temperature.gpu\n"
@@ -26,7 +26,7 @@ TEST(Devices, CsvWithTitlesAndUnits) {
   EXPECT_DOUBLE_EQ(parse_devices("a, utilization.gpu [%]\n0, 50\n")[0]["utilization"].get<double>(), 0.5);
 }
 
-TEST(Devices, JsonALineADevice) {
+TEST(Devices, ReadOneJsonLinePerDevice) {
   const Json found = parse_devices("{\"index\":0,\"power_w\":12.5,\"deep\":{\"x\":1}}\n{broken\n{\"index\":1}\n");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_DOUBLE_EQ(found[0]["power_w"].get<double>(), 12.5);
@@ -35,7 +35,7 @@ TEST(Devices, JsonALineADevice) {
   EXPECT_TRUE(parse_devices("no devices were found\n").is_null());
 }
 
-TEST(Devices, GarbageDoesNotCrash) {
+TEST(Devices, SurviveGarbage) {
   std::mt19937 random(7);
   for (int i = 0; i < 300; ++i) {
     std::string text;
@@ -44,7 +44,7 @@ TEST(Devices, GarbageDoesNotCrash) {
   }
 }
 
-TEST(Devices, ACommandThatIsMissingFailsOrHangsIsUnknown) {
+TEST(Devices, AreUnknownWhenTheCommandFailsOrHangs) {
   EXPECT_EQ(ask_devices({"/bin/echo", R"({"power_w":3})"}, 10)[0]["power_w"], 3);
   EXPECT_TRUE(ask_devices({}, 1).is_null());
   EXPECT_TRUE(ask_devices({"/no/such/program"}, 1).is_null());

@@ -52,7 +52,7 @@ class DisturbanceTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(DisturbanceTest, AQuietMachineIsNotSuspect) {
+TEST_F(DisturbanceTest, PassesAQuietMachine) {
   const Disturbance found = look(quiet());
   EXPECT_EQ(found.suspect, std::vector<std::string>{});
   const Json& node = found.summary["nodes"][0];
@@ -65,7 +65,7 @@ TEST_F(DisturbanceTest, AQuietMachineIsNotSuspect) {
   EXPECT_TRUE(node["devices"].is_null());
 }
 
-TEST_F(DisturbanceTest, OtherProcessesAreSaidWithFigures) {
+TEST_F(DisturbanceTest, ReportsOtherProcessesWithFigures) {
   const Disturbance found = look(node("node1", 40, [](int i, Sample& s) { s.cpu_foreign = i < 37 ? 0.9 : 0.0; }));
   ASSERT_EQ(found.suspect.size(), 1u);
   EXPECT_EQ(
@@ -74,13 +74,13 @@ TEST_F(DisturbanceTest, OtherProcessesAreSaidWithFigures) {
       "0.25");
 }
 
-TEST_F(DisturbanceTest, OtherRunsOfAssayAreNamed) {
+TEST_F(DisturbanceTest, NamesOtherRunsOfAssay) {
   const Disturbance found = look(node("n", 40, [](int, Sample& s) { s.cpu_foreign = 0.6, s.cpu_other_runs = 0.5; }));
   ASSERT_EQ(found.suspect.size(), 1u);
   EXPECT_NE(found.suspect[0].find("0.50 of it other runs of assay"), std::string::npos) << found.suspect[0];
 }
 
-TEST_F(DisturbanceTest, EachFigureHasItsLimit) {
+TEST_F(DisturbanceTest, LimitsEachFigure) {
   const auto only = [&](auto change, const std::string& words, DisturbanceOptions options = {}) {
     const Disturbance found = look(node("n", 40, change), options);
     ASSERT_EQ(found.suspect.size(), 1u) << words;
@@ -95,7 +95,7 @@ TEST_F(DisturbanceTest, EachFigureHasItsLimit) {
   EXPECT_TRUE(look(busy_network, {.uses_network = true}).suspect.empty()) << "the job itself uses it";
 }
 
-TEST_F(DisturbanceTest, AFewHighSamplesAreNotADisturbanceButAFifthIs) {
+TEST_F(DisturbanceTest, ReportsAFifthOfHighSamplesButNotAFew) {
   const auto with = [&](int count) {
     return look(node("n", 40, [count](int i, Sample& s) { s.cpu_foreign = i < count ? 0.3 : 0.0; })).suspect.size();
   };
@@ -103,7 +103,7 @@ TEST_F(DisturbanceTest, AFewHighSamplesAreNotADisturbanceButAFifthIs) {
   EXPECT_EQ(with(8), 1u);
 }
 
-TEST_F(DisturbanceTest, OnlyTheTimeInBetweenCounts) {
+TEST_F(DisturbanceTest, CountsOnlyTheTimeInBetween) {
   const NodeSamples what = node("n", 40, [](int i, Sample& s) { s.cpu_foreign = i < 20 ? 0.9 : 0.0; });
   const auto suspect = [&](int64_t from, int64_t until) {
     return find_disturbance({what}, kStart + from, kStart + until).suspect.size();
@@ -116,7 +116,7 @@ TEST_F(DisturbanceTest, OnlyTheTimeInBetweenCounts) {
   EXPECT_EQ(find_disturbance({what}, 0, 1).summary["nodes"][0]["samples"], 0);
 }
 
-TEST_F(DisturbanceTest, AMachineThatStoodStillIsSuspect) {
+TEST_F(DisturbanceTest, SuspectsAMachineThatStoodStill) {
   const Disturbance found = look(node("n", 40, [](int i, Sample& s) {
     if (i == 30) s.interval_s = 12.5;
   }));
@@ -124,7 +124,7 @@ TEST_F(DisturbanceTest, AMachineThatStoodStillIsSuspect) {
   EXPECT_EQ(found.suspect[0], "n: the machine stood still once, for 12.5 s at most, where samples come every 1.0 s");
 }
 
-TEST_F(DisturbanceTest, EnergyIsPowerTimesTime) {
+TEST_F(DisturbanceTest, ComputesEnergyAsPowerTimesTime) {
   const Disturbance found = find_disturbance(
       {node("a", 40, [](int, Sample& s) { s.power_w = 100; }),
        node("b", 40,
@@ -141,7 +141,7 @@ TEST_F(DisturbanceTest, EnergyIsPowerTimesTime) {
   EXPECT_TRUE(partly.summary["energy_j"].is_null()) << "half of the time is not known";
 }
 
-TEST_F(DisturbanceTest, DamagedFilesAreReadAsFarAsTheyGo) {
+TEST_F(DisturbanceTest, ReadsDamagedFilesAsFarAsTheyGo) {
   NodeSamples what = quiet();
   std::ofstream(what.file, std::ios::app) << "garbage\n[1]\n" << std::string(1 << 20, 'x') << "\n{\"time_us\":17";
   const Disturbance found = look(what);
@@ -152,7 +152,7 @@ TEST_F(DisturbanceTest, DamagedFilesAreReadAsFarAsTheyGo) {
   EXPECT_EQ(look({"folder", folder_.path()}).summary["nodes"][0]["samples"], 0);
 }
 
-TEST_F(DisturbanceTest, RandomDamageDoesNotCrash) {
+TEST_F(DisturbanceTest, SurvivesRandomDamage) {
   const NodeSamples what = node("n", 4, [](int, Sample& s) { s.devices = Json::parse(R"([{"power_w":3}])"); });
   const std::string good = read_file(what.file);
   std::mt19937 random(11);

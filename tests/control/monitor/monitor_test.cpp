@@ -56,7 +56,7 @@ TEST(Monitor, WritesALineASampleUntilItIsDestroyed) {
   EXPECT_EQ(read_journal(file).lines.size(), count) << "nothing more comes";
 }
 
-TEST(Monitor, AShortJobHasASampleToo) {
+TEST(Monitor, SamplesAShortJob) {
   const TempFolder folder;
   const fs::path file = folder.path() / "m.jsonl";
   const Stopwatch watch;
@@ -79,7 +79,7 @@ TEST(Monitor, GoesOnBehindATornLineOfAnEarlierOne) {
   EXPECT_EQ(read_journal(file).lines.size(), 2u);
 }
 
-TEST(Monitor, DevicesComeFromTheVendorsCommand) {
+TEST(Monitor, ReadsDevicesFromTheVendorsCommand) {
   const TempFolder folder;
   const fs::path file = folder.path() / "m.jsonl";
   {
@@ -92,7 +92,7 @@ TEST(Monitor, DevicesComeFromTheVendorsCommand) {
   }
 }
 
-TEST(Monitor, ACommandThatHangsNeitherDelaysSamplesNorTheEnd) {
+TEST(Monitor, KeepsItsPaceWhenACommandHangs) {
   const TempFolder folder;
   const fs::path file = folder.path() / "m.jsonl";
   const Stopwatch watch;
@@ -133,7 +133,7 @@ TEST(Monitor, RefusesWhatItCannotDo) {
 }
 
 // The whole way: busy processes that are not ours make a measurement suspect.
-TEST(Monitor, RealForeignLoadMakesTheMeasurementSuspect) {
+TEST(Monitor, MarksForeignLoadAsSuspect) {
   const TempFolder folder;
   const fs::path file = folder.path() / "m.jsonl";
   const int64_t begin = now_us();

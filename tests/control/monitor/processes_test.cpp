@@ -45,7 +45,7 @@ void put_process(const fs::path& proc, int pid, int parent, const std::string& m
 }  // namespace
 
 // Of two runs beside ours one ends: what it used does not take away from what the other uses.
-TEST(ProcessTimes, NeverFallWhenProcessesEnd) {
+TEST(ProcessTimes, DoNotFallWhenProcessesEnd) {
   const TempFolder proc("proc");
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   ProcessTimes times(proc.path(), "job");

@@ -66,7 +66,7 @@ TEST(Sampler, SharesAreThoseOfTheInterval) {
   EXPECT_DOUBLE_EQ(sample.cpu_foreign.value(), 0.5);
 }
 
-TEST(Sampler, ForeignTimeIsBusyTimeWithoutOurs) {
+TEST(Sampler, SubtractsOurTimeFromBusyTime) {
   MadeUpHost host;
   host.put_cpu("0 0 0 0 0 0 0 0");
   host.put_process(900001, environment("job/0"), 10, 0);
@@ -83,7 +83,7 @@ TEST(Sampler, ForeignTimeIsBusyTimeWithoutOurs) {
   EXPECT_DOUBLE_EQ(sample.cpu_foreign.value(), 0.35);
 }
 
-TEST(Sampler, WhatTheHostDoesNotTellIsNull) {
+TEST(Sampler, GivesNullForUnknownValues) {
   MadeUpHost host;
   Sampler sampler(host.options());
   const Sample sample = sampler.take();
@@ -95,7 +95,7 @@ TEST(Sampler, WhatTheHostDoesNotTellIsNull) {
   EXPECT_TRUE(json["devices"].is_null());
 }
 
-TEST(Sampler, RatesOfDisksNetworkSwapAndPressure) {
+TEST(Sampler, ComputesRatesOfDisksNetworkSwapAndPressure) {
   MadeUpHost host;
   const auto put = [&](int factor) {
     const auto n = [&](int value) { return std::to_string(value * factor); };
@@ -130,7 +130,7 @@ TEST(Sampler, RatesOfDisksNetworkSwapAndPressure) {
   EXPECT_FALSE(s.power_w.has_value()) << "no counter of energy";
 }
 
-TEST(Sampler, PowerComesFromTheCountersOfPackagesAndMemory) {
+TEST(Sampler, AddsPowerOfPackagesAndMemory) {
   MadeUpHost host;
   const auto zone = [&](const std::string& name, const std::string& kind, double joules) {
     const std::string folder = "sys/class/powercap/" + name;
@@ -150,7 +150,7 @@ TEST(Sampler, PowerComesFromTheCountersOfPackagesAndMemory) {
   EXPECT_NEAR(sample.power_w.value() * sample.interval_s, 15, 0.1);
 }
 
-TEST(Sampler, AJsonLineReadsBackAndGarbageDoesNot) {
+TEST(Sampler, ReadsBackAJsonLineAndRejectsGarbage) {
   Sample sample;
   sample.time_us = 1794771785339754;
   sample.interval_s = 1.25;

@@ -45,7 +45,7 @@ void expect_refused(const Plan& plan, const std::string& part) {
 
 }  // namespace
 
-TEST(Plan, JsonAndBack) {
+TEST(Plan, RoundTripsJson) {
   const Plan plan = example();
   const Plan back = plan_of(to_json(plan), "here");
   EXPECT_EQ(to_json(back), to_json(plan));
@@ -53,7 +53,7 @@ TEST(Plan, JsonAndBack) {
   EXPECT_EQ(plan.folder("verify"), "steps/2-verify");
 }
 
-TEST(Plan, NodesRestartsAndWhatIsDiscarded) {
+TEST(Plan, KeepsNodesRestartsAndDiscards) {
   Plan plan = example();
   const std::string before = plan.hash();
   EXPECT_FALSE(to_json(plan)["steps"][0].contains("nnodes")) << "plans of earlier versions keep their hash";
@@ -87,7 +87,7 @@ TEST(Plan, NodesRestartsAndWhatIsDiscarded) {
   }
 }
 
-TEST(Plan, ParameterServersAreTheLastRanks) {
+TEST(Plan, PutsParameterServersLast) {
   Plan plan = example();
   const std::string before = plan.hash();
   plan.steps[0].ranks.nproc = 4;
@@ -103,7 +103,7 @@ TEST(Plan, ParameterServersAreTheLastRanks) {
   expect_refused(plan, "on 2 hosts");
 }
 
-TEST(Plan, TheHashSeesEveryChange) {
+TEST(Plan, ChangesItsHashWithEveryChange) {
   const std::string hash = example().hash();
   Plan changed = example();
   changed.steps[0].command.argv.push_back("--more");
@@ -135,7 +135,7 @@ TEST(Plan, RefusesChecksAndPatternsThatAreWrongWhenItIsRead) {
   EXPECT_EQ(complaint(plan), "(none)");
 }
 
-TEST(Plan, MistakesAreNamed) {
+TEST(Plan, NamesMistakes) {
   Plan plan{.title = "t", .case_key = "", .steps = {command("a"), command("a")}};
   expect_refused(plan, "two steps");
   plan.steps = {command("a", {"b"}), command("b")};
@@ -159,7 +159,7 @@ TEST(Plan, MistakesAreNamed) {
   expect_refused(plan, "nothing to check");
 }
 
-TEST(Plan, TextShowsCommandsAndDependencies) {
+TEST(Plan, ShowsCommandsAndDependencies) {
   const std::string text = plan_text(example());
   EXPECT_NE(text.find("1. train (train)"), std::string::npos);
   EXPECT_NE(text.find("runs     true"), std::string::npos);
@@ -168,7 +168,7 @@ TEST(Plan, TextShowsCommandsAndDependencies) {
   EXPECT_NE(text.find("2 steps"), std::string::npos);
 }
 
-TEST(Plan, DamagedPlansAreErrorsNotCrashes) {
+TEST(Plan, SurvivesDamagedPlans) {
   const std::string good = to_line(to_json(example()));
   std::mt19937 random(11);
   for (int round = 0; round < 3000; ++round) {

@@ -79,14 +79,14 @@ PreflightProblem only_problem(const std::function<void(Json&)>& change) {
 
 }  // namespace
 
-TEST(Preflight, AHostWithoutFaultHasNoProblem) {
+TEST(Preflight, PassesAHealthyHost) {
   const PreflightReport report = ask(good_answer());
   EXPECT_TRUE(report.ok());
   EXPECT_TRUE(report.problems.empty()) << report.problems[0].text();
   EXPECT_EQ(report.hosts.at("node1")["host"], "h");
 }
 
-TEST(Preflight, EveryFaultIsSaidWithHostAndRemedy) {
+TEST(Preflight, NamesEveryFaultWithHostAndRemedy) {
   const auto expect = [](const std::function<void(Json&)>& change, const std::string& words) {
     const PreflightProblem problem = only_problem(change);
     EXPECT_NE(problem.what.find(words), std::string::npos) << problem.what << " / " << words;
@@ -125,7 +125,7 @@ TEST(Preflight, EveryFaultIsSaidWithHostAndRemedy) {
       "device A100 3 of h is in use by run r7 of user eve (process 42)");
 }
 
-TEST(Preflight, WhatIsOnlyAPityIsAWarning) {
+TEST(Preflight, WarnsOfMinorProblems) {
   EXPECT_EQ(only_problem([](Json& a) { a["time_us"] = now_us() - 3'000'000; }).severity, Severity::Warning);
   EXPECT_EQ(only_problem([](Json& a) { a["page_cache"] = false; }).severity, Severity::Warning);
   EXPECT_EQ(only_problem([](Json& a) { a["devices"] = {{"count", nullptr}}; }).severity, Severity::Warning);
@@ -134,7 +134,7 @@ TEST(Preflight, WhatIsOnlyAPityIsAWarning) {
   EXPECT_TRUE(ask(answer).ok());
 }
 
-TEST(Preflight, OtherHardwareAndOtherDevicesAreNoConflict) {
+TEST(Preflight, IgnoresOtherHardwareAndDevices) {
   Json answer = good_answer();
   answer["locks"] =
       Json::parse(R"([{"hardware":"cpu","index":3,"run":"r7"},{"hardware":"A100","index":0,"run":"r7"}])");
@@ -144,7 +144,7 @@ TEST(Preflight, OtherHardwareAndOtherDevicesAreNoConflict) {
   EXPECT_EQ(ask(answer, all_needs(), hosts(1, {5, 0})).problems.size(), 2u);
 }
 
-TEST(Preflight, DevicesThatTheRunHasItselfAreNoConflict) {
+TEST(Preflight, IgnoresDevicesOfTheRunItself) {
   Json answer = good_answer();
   answer["locks"] = Json::parse(R"([{"hardware":"A100","index":0,"run":"r7"},{"hardware":"A100","index":1,"run":"r8"},
                                     {"hardware":"A100","index":2}])");
@@ -156,7 +156,7 @@ TEST(Preflight, DevicesThatTheRunHasItselfAreNoConflict) {
   EXPECT_NE(report.problems[0].what.find("in use by run r8"), std::string::npos) << report.problems[0].what;
 }
 
-TEST(Preflight, EachHostIsAskedForItsOwnDevices) {
+TEST(Preflight, AsksEachHostForItsOwnDevices) {
   Json answer = good_answer();
   answer["devices"]["count"] = 4;
   std::vector<NodePlace> places = hosts(2, {2, 3});
@@ -167,7 +167,7 @@ TEST(Preflight, EachHostIsAskedForItsOwnDevices) {
   EXPECT_NE(report.problems[0].what.find("4 A100 devices, and number 7 is wanted"), std::string::npos);
 }
 
-TEST(Preflight, AClockThatIsBehindIsSeenAlsoWhenTheHostIsSlow) {
+TEST(Preflight, SeesAClockThatIsBehindOnASlowHost) {
   const PreflightReport report = run_preflight(hosts(1), all_needs(), [](const Host&, const auto& argv, double) {
     if (argv.at(2) != "{}") std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // copies, hashes
     Json answer = good_answer();
@@ -178,7 +178,7 @@ TEST(Preflight, AClockThatIsBehindIsSeenAlsoWhenTheHostIsSlow) {
   EXPECT_NE(report.problems[0].what.find("behind ours"), std::string::npos);
 }
 
-TEST(Preflight, TimeForHashesGrowsWithTheData) {
+TEST(Preflight, GivesHashesTimeByTheirData) {
   std::vector<double> limits;
   Json answer = good_answer();
   answer["data"][0]["bytes"] = 100'000'000'000;
@@ -194,7 +194,7 @@ TEST(Preflight, TimeForHashesGrowsWithTheData) {
   EXPECT_GT(limits[1], limits[0] + 3600);
 }
 
-TEST(Preflight, ANumberOfDevicesComesFromTheVendorsWords) {
+TEST(Preflight, ReadsTheNumberOfDevicesOfAVendor) {
   Json answer = good_answer();
   answer["devices"] = {{"count", nullptr}, {"output", "found 8 devices\n"}, {"error", nullptr}};
   EXPECT_TRUE(ask(answer).problems.empty());
@@ -203,7 +203,7 @@ TEST(Preflight, ANumberOfDevicesComesFromTheVendorsWords) {
   EXPECT_EQ(ask(answer, needs).problems.size(), 1u);
 }
 
-TEST(Preflight, AllProblemsOfAllHostsComeAtOnce) {
+TEST(Preflight, ReportsAllProblemsOfAllHostsAtOnce) {
   const PreflightReport report =
       run_preflight(hosts(4), all_needs(), [](const Host& host, const auto&...) -> CapturedOutput {
         Json answer = good_answer();
@@ -224,7 +224,7 @@ TEST(Preflight, AllProblemsOfAllHostsComeAtOnce) {
   EXPECT_EQ(report.problems[4].host, "node4");
 }
 
-TEST(Preflight, HostsAreAskedAtTheSameTime) {
+TEST(Preflight, AsksHostsAtTheSameTime) {
   const Stopwatch watch;
   const PreflightReport report = run_preflight(hosts(30), {}, [](const auto&...) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -244,7 +244,7 @@ TEST(Preflight, AnswersAreHostile) {
   }
 }
 
-TEST(Preflight, TheRealProbeAnswersTheRealQuestion) {
+TEST(Preflight, UnderstandsTheRealProbe) {
   const TempFolder folder;
   std::ofstream(folder.path() / "a.bin") << "content";
   std::ofstream(folder.path() / "b.bin") << "changed";

@@ -27,7 +27,7 @@ TEST(Probe, SaysWhoItIsAndWhatTimeItHas) {
   EXPECT_FALSE(answer.contains("disk")) << "what was not asked for is not there";
 }
 
-TEST(Probe, ABusyPortIsSaid) {
+TEST(Probe, ReportsABusyPort) {
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -43,7 +43,7 @@ TEST(Probe, ABusyPortIsSaid) {
   EXPECT_EQ(answer["ports"]["70000"], "not a port");
 }
 
-TEST(Probe, DevicesAreCoresOrWhatTheVendorsCommandSays) {
+TEST(Probe, CountsCoresOrTheVendorsDevices) {
   EXPECT_GE(answer_probe({{"hardware", "cpu"}})["devices"]["count"].get<int>(), 1);
   EXPECT_TRUE(answer_probe({{"hardware", "A100"}})["devices"]["count"].is_null()) << "not known is not 0";
   const Json said = answer_probe({{"hardware", "A100"}, {"device_command", {"/bin/echo", "4"}}});
@@ -55,7 +55,7 @@ TEST(Probe, DevicesAreCoresOrWhatTheVendorsCommandSays) {
 }
 
 // As the shell on the far side finds its work folder.
-TEST(Probe, AWorkFolderIsInTheHomeFolder) {
+TEST(Probe, PutsTheWorkFolderInTheHomeFolder) {
   const TempFolder home;
   const char* before = std::getenv("HOME");
   const std::string kept = before ? before : "";
@@ -70,7 +70,7 @@ TEST(Probe, AWorkFolderIsInTheHomeFolder) {
   ::setenv("HOME", kept.c_str(), 1);
 }
 
-TEST(Probe, OnlyLocksThatAreHeldCount) {
+TEST(Probe, CountsOnlyHeldLocks) {
   const TempFolder folder;
   std::ofstream(folder.path() / "cpu-7.lock") << R"({"run":"old","user":"u","pid":"1"})";
   std::ofstream(folder.path() / "readme.txt") << "x";
@@ -89,7 +89,7 @@ TEST(Probe, OnlyLocksThatAreHeldCount) {
   EXPECT_EQ(held_locks(folder.path() / "none"), Json::array());
 }
 
-TEST(Probe, QuestionsAreHostile) {
+TEST(Probe, SurvivesHostileQuestions) {
   for (const char* text :
        {"1", "[]", R"({"paths":1})", R"({"paths":[1]})", R"({"data":[{}]})", R"({"data":[1]})", R"({"ports":["a"]})",
         R"({"versions":{"a":"b"}})", R"({"versions":{"a":[]}})", R"({"hardware":"x","device_command":[1]})"}) {
@@ -97,7 +97,7 @@ TEST(Probe, QuestionsAreHostile) {
   }
 }
 
-TEST(Probe, TheCommandPrintsTheAnswer) {
+TEST(Probe, PrintsTheAnswerOfTheCommand) {
   const std::string assay = (fs::path(ASSAY_BINARY_DIR) / "bin/assay").string();
   const CapturedOutput good = capture({.argv = {assay, "probe", R"({"paths":["/"]})"}}, 60);
   ASSERT_TRUE(good.status.ok()) << good.err;

@@ -47,7 +47,7 @@ TEST(TextPicture, IsAFunctionOfSeedAndNumber) {
   EXPECT_NE(pixels_of(first), pixels_of(draw_text_picture(test_fonts(), {.seed = 2}, 5)));
 }
 
-TEST(TextPicture, OutlinesHoldTheInkAndNothingElse) {
+TEST(TextPicture, OutlinesTheInkAndNothingElse) {
   // Edges of letters are the only places where neighbouring pixels differ much: none outside of the outlines, and on
   // every side of an outline some within two pixels.
   int num_texts = 0;
@@ -91,7 +91,7 @@ TEST(TextPicture, OutlinesHoldTheInkAndNothingElse) {
   EXPECT_GT(num_texts, 100);
 }
 
-TEST(TextPicture, LabelsAreJson) {
+TEST(TextPicture, LabelsInJson) {
   const TextPicture picture = draw_text_picture(test_fonts(), {.seed = 1}, 3);
   const Json labels = parse_json(labels_json(picture.texts), "labels");
   ASSERT_EQ(labels.size(), picture.texts.size());
@@ -99,4 +99,4 @@ TEST(TextPicture, LabelsAreJson) {
   EXPECT_EQ(labels[0]["points"].size(), 4u);
 }
 
-TEST(TextPicture, AFileThatIsNoFontIsNamed) { EXPECT_THROW(Fonts({"/etc/hostname"}), DataError); }
+TEST(TextPicture, NamesAFileThatIsNotAFont) { EXPECT_THROW(Fonts({"/etc/hostname"}), DataError); }

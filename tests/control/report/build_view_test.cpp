@@ -79,7 +79,7 @@ TEST_F(BuildViewTest, HasStepsCurvesResultAndEnvironment) {
   EXPECT_EQ(view.parameters["Engine.max_steps"], 3);
 }
 
-TEST_F(BuildViewTest, AResumedAttemptReplacesWhatWasBeyondItsCheckpoint) {
+TEST_F(BuildViewTest, VoidsWhatLiesBeyondTheResumedCheckpoint) {
   Record resumed;
   resumed.type = Record::Type::Event;
   resumed.name = keys::kResumed;
@@ -88,7 +88,7 @@ TEST_F(BuildViewTest, AResumedAttemptReplacesWhatWasBeyondItsCheckpoint) {
   EXPECT_EQ(view.curves[0].y, (std::vector<double>{2, 1}));
 }
 
-TEST_F(BuildViewTest, AFailureShowsItsLastLinesAndWhy) {
+TEST_F(BuildViewTest, ShowsReasonAndLastLinesOfAFailure) {
   const RunView view = build_view(run({}, "echo something; echo 'error: broken'; exit 4"));
   EXPECT_EQ(view.outcome, Outcome::Error);
   EXPECT_EQ(view.reason, "train: exit code 4: broken");
@@ -97,7 +97,7 @@ TEST_F(BuildViewTest, AFailureShowsItsLastLinesAndWhy) {
   EXPECT_TRUE(view.case_results.empty()) << "nothing measured, nothing shown";
 }
 
-TEST_F(BuildViewTest, ARunThatHasNotEndedIsInvalidNotAPass) {
+TEST_F(BuildViewTest, CallsAnUnfinishedRunInvalid) {
   Step step;
   step.name = "one";
   step.command.argv = {"true"};
@@ -109,4 +109,4 @@ TEST_F(BuildViewTest, ARunThatHasNotEndedIsInvalidNotAPass) {
   EXPECT_EQ(view.steps[0].reason, "not started");
 }
 
-TEST_F(BuildViewTest, NotARun) { EXPECT_THROW(build_view(folder_.path()), DataError); }
+TEST_F(BuildViewTest, RejectsWhatIsNotARun) { EXPECT_THROW(build_view(folder_.path()), DataError); }

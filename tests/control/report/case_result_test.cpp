@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 CaseResult sample_result(const std::string& name = "resnet") { return case_result_of(name, sample_run()).value(); }
 
-TEST(CaseResult, OfARun) {
+TEST(CaseResult, ReadsARun) {
   const CaseResult result = sample_result();
   EXPECT_EQ(result.case_name, "resnet");
   EXPECT_EQ(result.run, "20261115-194305-demo");
@@ -34,7 +34,7 @@ TEST(CaseResult, OfARun) {
   EXPECT_FALSE(case_result_of("resnet", empty)->value.has_value());
 }
 
-TEST(CaseResult, ThereAndBack) {
+TEST(CaseResult, RoundTrips) {
   for (const CaseResult& result : {sample_result(), CaseResult{.case_name = "x"}}) {
     EXPECT_EQ(to_json(case_result_from(to_json(result), "here")), to_json(result));
   }
@@ -73,7 +73,7 @@ TEST(CaseResult, IsStoredWithItsCaseAndShown) {
 }
 
 // The pages of the project's own cases show what is stored beside them.
-TEST(CaseResult, ReadmesShowTheStoredResults) {
+TEST(CaseResult, MatchesTheReadmes) {
   const fs::path cases = fs::path(ASSAY_SOURCE_DIR) / "cases";
   for (const auto& entry : fs::directory_iterator(cases)) {
     const std::vector<CaseResult> results = read_case_results(entry.path());
@@ -101,7 +101,7 @@ double target_of_case(const std::string& name) {
 }
 
 // Two targets are what another case achieved: llama within 1 % of gpt, glm better than gpt on the same spans.
-TEST(CaseResult, TargetsThatAreOtherCasesResults) {
+TEST(CaseResult, UsesResultsOfOtherCasesAsTargets) {
   EXPECT_LE(target_of_case("llama"), 1.01 * stored_value("gpt", "gpt"));
   EXPECT_NEAR(target_of_case("llama"), 1.01 * stored_value("gpt", "gpt"), 0.01) << "and asks for no more";
   EXPECT_LT(target_of_case("glm"), stored_value("gpt", "gpt-spans"));

@@ -31,7 +31,7 @@ RunView run_with(std::vector<Curve> curves) {
 
 }  // namespace
 
-TEST(Chart, TicksAreRound) {
+TEST(Chart, RoundsTicks) {
   const Axis axis = nice_axis(0, 2.3, 5, true);
   EXPECT_EQ(axis.low, 0);
   EXPECT_EQ(axis.high, 2.5);
@@ -41,7 +41,7 @@ TEST(Chart, TicksAreRound) {
   EXPECT_EQ(nice_axis(5, 1, 4, true).low, 1);  // swapped ends
 }
 
-TEST(Chart, AnyRangeHasAnAxis) {
+TEST(Chart, FindsAnAxisForAnyRange) {
   for (double low : {0.0, 1.0, -1.0, 1e-320, 1e-150, -1e149, 1e149, 123456789.0}) {
     for (double high : {0.0, 1.0, 1e-320, 1e-150, 1e149, 123456789.0, 123456789.0 + 1e-6}) {
       for (bool round_ends : {true, false}) {
@@ -57,7 +57,7 @@ TEST(Chart, AnyRangeHasAnAxis) {
   }
 }
 
-TEST(Chart, TickTexts) {
+TEST(Chart, PrintsTickTexts) {
   EXPECT_EQ(tick_text(0, 0.5), "0");
   EXPECT_EQ(tick_text(0.5, 0.5), "0.5");
   EXPECT_EQ(tick_text(1, 0.25), "1.0");
@@ -69,7 +69,7 @@ TEST(Chart, TickTexts) {
   EXPECT_EQ(tick_text(-20000, 5000), "-20k");
 }
 
-TEST(Chart, WhatBelongsTogetherIsOneChart) {
+TEST(Chart, GroupsWhatBelongsTogether) {
   const Charts charts = charts_of(
       run_with({curve("train.lr", {1}, {0.1}), curve("val.loss", {2}, {1}), curve("train.loss", {1, 2}, {2, 1}),
                 curve("train.ips", {1}, {100}), curve("train.fp_time", {1}, {0.1}), curve("own", {1}, {3})}));
@@ -82,7 +82,7 @@ TEST(Chart, WhatBelongsTogetherIsOneChart) {
   EXPECT_EQ(charts.charts[3].title, "own");
 }
 
-TEST(Chart, AStepIsAtTheSamePlaceInEveryChartAndALabelHasOneColour) {
+TEST(Chart, AlignsStepsAndColoursOverAllCharts) {
   const Charts charts =
       charts_of(run_with({curve("train.loss", {10, 1000}, {2, 1}), curve("val.metric", {500}, {0.9})}));
   ASSERT_EQ(charts.charts.size(), 2u);
@@ -93,7 +93,7 @@ TEST(Chart, AStepIsAtTheSamePlaceInEveryChartAndALabelHasOneColour) {
   EXPECT_EQ(charts.charts[1].series[0].colour, 1u);
 }
 
-TEST(Chart, TheTargetIsInsideItsChart) {
+TEST(Chart, IncludesTheTarget) {
   RunView run = sample_run();
   run.curves[1].y = {0.5};
   const Charts charts = charts_of(run);
@@ -104,7 +104,7 @@ TEST(Chart, TheTargetIsInsideItsChart) {
   EXPECT_FALSE(charts.charts[0].target);
 }
 
-TEST(Chart, BrokenPointsAreStretches) {
+TEST(Chart, MarksBrokenPointsAsStretches) {
   const double nan = std::nan("");
   const Charts charts =
       charts_of(run_with({curve("train.loss", {1, 2, 3, 4, 5, 6, 7}, {1, nan, nan, 2, kInf, 3, 1e300})}));
@@ -118,14 +118,14 @@ TEST(Chart, BrokenPointsAreStretches) {
   EXPECT_LE(charts.charts[0].y.high, 4);  // what cannot be drawn does not stretch the axis
 }
 
-TEST(Chart, OnlyBrokenPointsStillMakeAChart) {
+TEST(Chart, DrawsBrokenPointsAlone) {
   const Charts charts = charts_of(run_with({curve("train.loss", {1, 2}, {std::nan(""), std::nan("")})}));
   ASSERT_EQ(charts.charts.size(), 1u);
   EXPECT_LT(charts.charts[0].y.low, charts.charts[0].y.high);
   EXPECT_EQ(charts.charts[0].series[0].broken.size(), 1u);
 }
 
-TEST(Chart, ThousandsOfBrokenStretchesEndInOne) {
+TEST(Chart, JoinsThousandsOfBrokenStretches) {
   std::vector<double> x, y;
   for (int i = 0; i < 1000; ++i) {
     x.push_back(i);
@@ -137,18 +137,18 @@ TEST(Chart, ThousandsOfBrokenStretchesEndInOne) {
   EXPECT_EQ(broken.back().last_x, 998);
 }
 
-TEST(Chart, UnorderedAndImpossibleStepsAreSorted) {
+TEST(Chart, SortsUnorderedAndImpossibleSteps) {
   const Charts charts = charts_of(run_with({curve("train.loss", {3, std::nan(""), 1, kInf, 2}, {30, 99, 10, 99, 20})}));
   EXPECT_EQ(charts.charts[0].series[0].x, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(charts.charts[0].series[0].y, (std::vector<double>{10, 20, 30}));
 }
 
-TEST(Chart, TooManyCurvesAreCounted) {
+TEST(Chart, CountsTooManyCurves) {
   std::vector<Curve> curves(kMaxSeries + 7, curve("train.loss", {1, 2}, {1, 2}));
   EXPECT_EQ(charts_of(run_with(curves)).num_left_out, 7u);
 }
 
-TEST(Chart, PhasesAreMeans) {
+TEST(Chart, ShowsMeansOfPhases) {
   EXPECT_TRUE(phases_of(run_with({curve("train.fp_time", {1}, {0.1})})).empty());
   const auto phases = phases_of(run_with({curve("train.bp_time", {1, 2, 3}, {0.2, 0.4, std::nan("")}),
                                           curve("train.data_time", {1}, {0.1}), curve("val.bp_time", {1}, {9})}));

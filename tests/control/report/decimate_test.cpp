@@ -7,7 +7,7 @@
 
 using namespace assay;
 
-TEST(Decimate, ShortCurvesStayAsTheyAre) {
+TEST(Decimate, KeepsShortCurves) {
   EXPECT_EQ(decimate({1, 2, 3}, 10), (std::vector<size_t>{0, 1, 2}));
   EXPECT_TRUE(decimate({}, 10).empty());
 }
@@ -29,7 +29,7 @@ TEST(Decimate, KeepsEndsExtremesAndBrokenPoints) {
   }
 }
 
-TEST(Decimate, TheEnvelopeIsTheSame) {
+TEST(Decimate, KeepsTheEnvelope) {
   std::vector<double> y(9'002);
   uint32_t state = 7;
   for (double& value : y) {
@@ -46,7 +46,7 @@ TEST(Decimate, TheEnvelopeIsTheSame) {
   }
 }
 
-TEST(Decimate, ACurveSaysHowManyPointsItHad) {
+TEST(Decimate, ReportsTheOriginalNumberOfPoints) {
   Curve curve{.name = "train.loss", .stage = "TRAIN", .unit = "", .x = {}, .y = {}, .label = "", .source = ""};
   for (int i = 0; i < 5000; ++i) {
     curve.x.push_back(i);
@@ -60,7 +60,7 @@ TEST(Decimate, ACurveSaysHowManyPointsItHad) {
   EXPECT_EQ(decimated(curve, 5000).total_points, 0u);
 }
 
-TEST(Decimate, ListsOfDifferentLengthsAreCutToTheShorter) {
+TEST(Decimate, CutsUnequalListsToTheShorter) {
   const Curve curve{.name = "a", .stage = "", .unit = "", .x = {1, 2, 3}, .y = {1}, .label = "", .source = ""};
   EXPECT_EQ(decimated(curve, 100).x, std::vector<double>{1});
 }

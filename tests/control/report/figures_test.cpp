@@ -9,7 +9,7 @@
 
 using namespace assay;
 
-TEST(Figures, Numbers) {
+TEST(Figures, FormatNumbers) {
   EXPECT_EQ(number_text(0), "0");
   EXPECT_EQ(number_text(0.9132), "0.9132");
   EXPECT_EQ(number_text(0.9), "0.9000");
@@ -25,7 +25,7 @@ TEST(Figures, Numbers) {
   EXPECT_EQ(number_text(-std::numeric_limits<double>::infinity()), "-Infinity");
 }
 
-TEST(Figures, Bytes) {
+TEST(Figures, FormatBytes) {
   EXPECT_EQ(bytes_text(0), "0 B");
   EXPECT_EQ(bytes_text(1023), "1023 B");
   EXPECT_EQ(bytes_text(1536), "1.50 KiB");
@@ -35,7 +35,7 @@ TEST(Figures, Bytes) {
   EXPECT_EQ(bytes_text(std::nan("")), "-");
 }
 
-TEST(Figures, Times) {
+TEST(Figures, FormatTimes) {
   EXPECT_EQ(when_text(1794771785'339'754), "2026-11-15 19:43:05 UTC");
   EXPECT_EQ(seconds_text(std::nullopt), "-");
   EXPECT_EQ(seconds_text(std::nan("")), "-");
@@ -48,7 +48,7 @@ TEST(Figures, Times) {
   EXPECT_FALSE(run_seconds(run));
 }
 
-TEST(Figures, ValuesOfAnyType) {
+TEST(Figures, FormatValuesOfAnyType) {
   EXPECT_EQ(value_text(nullptr), "-");
   EXPECT_EQ(value_text(true), "yes");
   EXPECT_EQ(value_text(42), "42");
@@ -57,7 +57,7 @@ TEST(Figures, ValuesOfAnyType) {
   EXPECT_EQ(value_text(Json::array({1, 2})), "[1,2]");
 }
 
-TEST(Figures, ResultsHaveUnits) {
+TEST(Figures, HaveUnits) {
   const Result result = sample_run().case_results[0];
   EXPECT_EQ(result_text(result, "e2e_time"), "98.2 s");
   EXPECT_EQ(result_text(result, "p_train"), "2481 images/s");
@@ -71,7 +71,7 @@ TEST(Figures, ResultsHaveUnits) {
   EXPECT_EQ(result_text(shown_result(3), "e2e_time"), "-");
 }
 
-TEST(Figures, Targets) {
+TEST(Figures, ShowTargets) {
   EXPECT_EQ(target_value(shown_result({{"target", 0.9}})), 0.9);
   EXPECT_EQ(target_value(shown_result({{"target", {{"value", 75.5}}}})), 75.5);
   EXPECT_FALSE(target_value(shown_result({{"target", nullptr}})));
@@ -81,7 +81,7 @@ TEST(Figures, Targets) {
   EXPECT_EQ(metric_name(Result{}), "accuracy");
 }
 
-TEST(Figures, HeadlineSaysWhatWasNotMeasured) {
+TEST(Figures, ReportWhatWasNotMeasuredInTheHeadline) {
   const auto figures = headline(sample_run().case_results[0]);
   ASSERT_EQ(figures.size(), 4u);
   EXPECT_EQ(figures[0].label, "accuracy");
@@ -94,7 +94,7 @@ TEST(Figures, HeadlineSaysWhatWasNotMeasured) {
   EXPECT_EQ(headline(shown_result({{"p_whole", 5}}))[1].value, "5 samples/s");
 }
 
-TEST(Figures, EveryEntryOfAResultIsShownOnce) {
+TEST(Figures, ShowEveryResultEntryOnce) {
   RunView run = sample_run();
   change_result(run, {{"own_figure", 3}});
   std::vector<std::string> seen;

@@ -23,7 +23,7 @@ Chart loss_chart(std::vector<double> x, std::vector<double> y) {
 
 }  // namespace
 
-TEST(HtmlChart, LinesAreWhereTheNumbersAre) {
+TEST(HtmlChart, DrawsLinesWhereTheNumbersAre) {
   // x from 0 to 30 and y from 0 to 2.5, each on 4000 units, y downwards.
   const std::string html = html_chart(loss_chart({0, 15, 30}, {2.5, 1.25, 0}), 0);
   EXPECT_THAT(html, HasSubstr("<path class=\"line\" d=\"M0 0h0L2000 2000L4000 4000\"/>"));
@@ -33,7 +33,7 @@ TEST(HtmlChart, LinesAreWhereTheNumbersAre) {
               HasSubstr("aria-label=\"Loss over training steps: train from 2.500 to 0, lowest 0, highest 2.500\""));
 }
 
-TEST(HtmlChart, BrokenPointsInterruptTheLineAndAreMarked) {
+TEST(HtmlChart, InterruptsTheLineAtBrokenPoints) {
   const std::string html = html_chart(loss_chart({0, 10, 20, 30, 40}, {2, 1, std::nan(""), 1, 2}), 0);
   EXPECT_THAT(html, HasSubstr("d=\"M0 0h0L1000 4000M3000 4000h0L4000 0\""));
   EXPECT_THAT(html, HasSubstr("<div class=\"broken\" data-series=\"0\" style=\"left:50.00%;width:0.00%\" "
@@ -41,7 +41,7 @@ TEST(HtmlChart, BrokenPointsInterruptTheLineAndAreMarked) {
   EXPECT_THAT(html, HasSubstr(", NaN at step 20\""));  // in words, for those who do not see it
 }
 
-TEST(HtmlChart, LongCurvesSayThatTheyAreThinned) {
+TEST(HtmlChart, ReportsThinnedCurves) {
   std::vector<double> x, y;
   for (int i = 0; i < 100'000; ++i) {
     x.push_back(i);
@@ -53,13 +53,13 @@ TEST(HtmlChart, LongCurvesSayThatTheyAreThinned) {
   EXPECT_THAT(html_chart(loss_chart({1, 2}, {1, 2}), 0), Not(HasSubstr("points drawn")));
 }
 
-TEST(HtmlChart, DataForTheScript) {
+TEST(HtmlChart, WritesDataForTheScript) {
   const Json data = chart_data(loss_chart({0, 10, 30}, {1.0 / 3, std::nan(""), 2}));
   EXPECT_EQ(to_line(data),
             R"({"x":[0.0,30.0],"y":[0.0,2.0],"series":[{"label":"train","x":[0,10,30],"y":[0.333333,"NaN",2]}]})");
 }
 
-TEST(HtmlChart, PhasesAddUp) {
+TEST(HtmlChart, AddsUpPhases) {
   EXPECT_EQ(html_phases({}), "");
   const std::string html = html_phases({{.name = "forward", .seconds = 0.010}, {.name = "backward", .seconds = 0.030}});
   EXPECT_THAT(html, HasSubstr("40 ms in all"));

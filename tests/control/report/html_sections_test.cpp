@@ -9,7 +9,7 @@ using namespace assay;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(HtmlSections, TheHeaderSaysTheOutcomeFirst) {
+TEST(HtmlSections, StartsTheHeaderWithTheOutcome) {
   const std::string html = html_header(failing_run());
   EXPECT_THAT(html, HasSubstr("<header class=\"hero error\">"));
   EXPECT_THAT(html, HasSubstr("<p class=\"outcome\">Error</p><h1>demo: resnet on Fashion-MNIST</h1>"));
@@ -19,14 +19,14 @@ TEST(HtmlSections, TheHeaderSaysTheOutcomeFirst) {
   EXPECT_THAT(html_header(empty_run()), HasSubstr("<h1>20261115-210000-empty</h1>"));
 }
 
-TEST(HtmlSections, TilesForOneCase) {
+TEST(HtmlSections, ShowsTilesForOneCase) {
   const std::string html = html_headline(sample_run());
   EXPECT_THAT(html, HasSubstr("<span class=\"value\">2481 <small>images/s</small></span>"));
   EXPECT_EQ(html_headline(empty_run()), "");
   EXPECT_THAT(html_headline(failing_run()), HasSubstr("<span class=\"value\">-</span>"));
 }
 
-TEST(HtmlSections, StepsStandOnOneTimeLine) {
+TEST(HtmlSections, PutsStepsOnOneTimeLine) {
   // 80 s and then 20 s.
   const std::string placed = html_steps(sample_run());
   EXPECT_THAT(placed, HasSubstr("style=\"left:0.00%;width:80.00%\""));
@@ -38,7 +38,7 @@ TEST(HtmlSections, StepsStandOnOneTimeLine) {
   EXPECT_THAT(html_steps(run), HasSubstr("<div class=\"track\"></div></td><td class=\"num\">-</td>"));
 }
 
-TEST(HtmlSections, VerdictsHaveWordsNotOnlyColours) {
+TEST(HtmlSections, GivesVerdictsWordsBesideColours) {
   const std::string html = html_verdicts(failing_run());
   EXPECT_THAT(html, HasSubstr("<h3>Losses are numbers</h3><span class=\"word\">Fail</span><p>NaN at step 30</p>"));
   EXPECT_THAT(html_verdicts(empty_run()), HasSubstr("No question about this run was answered."));
@@ -49,7 +49,7 @@ TEST(HtmlSections, LogsOfWhatDidNotPass) {
   EXPECT_THAT(html_logs(failing_run()), HasSubstr(">step 10 loss 2.5\nout of memory\n</pre>"));
 }
 
-TEST(HtmlSections, ResultsOfSeveralCases) {
+TEST(HtmlSections, ShowsResultsOfSeveralCases) {
   EXPECT_THAT(html_results(sample_run()), HasSubstr("<h2 id=\"results-title\">Result</h2>"));
   EXPECT_THAT(html_results(sample_run()), Not(HasSubstr("All cases")));
   RunView run = sample_run();
@@ -58,7 +58,7 @@ TEST(HtmlSections, ResultsOfSeveralCases) {
   EXPECT_EQ(html_results(empty_run()), "");
 }
 
-TEST(HtmlSections, EnvironmentAndParameters) {
+TEST(HtmlSections, ShowsEnvironmentAndParameters) {
   EXPECT_THAT(html_environment(sample_run()), HasSubstr("<tr><th scope=\"row\">energy meter</th><td>-</td></tr>"));
   EXPECT_THAT(html_parameters(sample_run()), HasSubstr("<code>Engine.threads</code></th><td><code>null</code>"));
   EXPECT_THAT(html_parameters(sample_run()), HasSubstr("<code>[32,64]</code>"));

@@ -55,14 +55,14 @@ TEST(Html, HasEverySection) {
   EXPECT_EQ(count(html, "<figure class=\"chart card\""), 2u);
 }
 
-TEST(Html, AnEmptyRunIsAPage) {
+TEST(Html, RendersAnEmptyRun) {
   const std::string html = render_html(empty_run());
   EXPECT_THAT(html, HasSubstr("The plan had no step: nothing was run."));
   EXPECT_THAT(html, Not(HasSubstr("<figure")));
   EXPECT_THAT(html, HasSubstr("{\"charts\":[]}"));
 }
 
-TEST(Html, ForeignTextIsNeverMarkup) {
+TEST(Html, EscapesForeignText) {
   const std::string html = render_html(hostile_run());
   EXPECT_EQ(count(html, "<script"), 2u);  // the data and ours
   EXPECT_EQ(count(html, "</script"), 2u);
@@ -73,12 +73,12 @@ TEST(Html, ForeignTextIsNeverMarkup) {
   EXPECT_THAT(html, Not(HasSubstr("alert(2)>\"")));
 }
 
-TEST(Html, ThePolicyNamesTheScriptInThePage) {
+TEST(Html, NamesThePagesScriptInThePolicy) {
   // The hash is computed again from the page in tests/cli/report_html_test.py; here: it is there and well-formed.
   EXPECT_TRUE(std::regex_search(render_html(empty_run()), std::regex("script-src 'sha256-[A-Za-z0-9+/]{43}='")));
 }
 
-TEST(Html, HugeCurvesStaySmall) {
+TEST(Html, KeepsHugeCurvesSmall) {
   RunView run = sample_run();
   run.curves = {long_curve("train.loss", 1'000'000), long_curve("val.loss", 100'000), long_curve("train.ips", 100'000),
                 long_curve("train.lr", 100'000)};
@@ -89,7 +89,7 @@ TEST(Html, HugeCurvesStaySmall) {
   EXPECT_THAT(html, HasSubstr(" of 1000000 points drawn"));
 }
 
-TEST(Html, ManyCurvesStayBelowAMegabyte) {
+TEST(Html, KeepsManyCurvesBelowAMegabyte) {
   RunView run = sample_run();
   run.curves.clear();
   for (int i = 0; i < 300; ++i) run.curves.push_back(long_curve("own." + std::to_string(i), 5'000));

@@ -9,7 +9,7 @@ using namespace assay;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Junit, APassedRun) {
+TEST(Junit, WritesAPassedRun) {
   EXPECT_EQ(
       render_junit(sample_run()),
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -30,7 +30,7 @@ TEST(Junit, APassedRun) {
       "</testsuites>\n");
 }
 
-TEST(Junit, EachOutcomeHasItsElement) {
+TEST(Junit, WritesAnElementPerOutcome) {
   const std::string xml = render_junit(failing_run());
   EXPECT_THAT(xml, HasSubstr("tests=\"4\" failures=\"1\" errors=\"2\" skipped=\"1\" time=\"80.000\""));
   EXPECT_THAT(xml, HasSubstr("<error message=\"killed by signal 9 (Killed)\" type=\"Error\">"));
@@ -40,7 +40,7 @@ TEST(Junit, EachOutcomeHasItsElement) {
   EXPECT_THAT(xml, HasSubstr("<system-out>step 10 loss 2.5\nout of memory\n</system-out>"));
 }
 
-TEST(Junit, NothingRunIsNeverGreen) {
+TEST(Junit, DoesNotPassARunWithoutSteps) {
   EXPECT_THAT(render_junit(empty_run()), HasSubstr("tests=\"1\" failures=\"0\" errors=\"1\""));
   EXPECT_THAT(render_junit(empty_run()), HasSubstr("<error message=\"the plan has no step\" type=\"Invalid\">"));
   RunView run = sample_run();
@@ -54,7 +54,7 @@ TEST(Junit, NothingRunIsNeverGreen) {
   EXPECT_THAT(render_junit(run), HasSubstr("failures=\"1\" errors=\"0\""));
 }
 
-TEST(Junit, ForeignTextStaysText) {
+TEST(Junit, KeepsForeignTextAsText) {
   const std::string xml = render_junit(hostile_run());
   EXPECT_THAT(xml, Not(HasSubstr("<script")));
   EXPECT_THAT(xml, Not(HasSubstr("<img")));

@@ -10,7 +10,7 @@ using namespace assay;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Markdown, CasesInFlagPerfsColumns) {
+TEST(Markdown, ListsCasesInFlagPerfsColumns) {
   EXPECT_EQ(markdown_case_table(sample_run().case_results),
             "| config | precision | fix_hp | e2e_time | p_whole | p_train | p_core | acc | mem (used / total) | MFU |\n"
             "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
@@ -18,7 +18,7 @@ TEST(Markdown, CasesInFlagPerfsColumns) {
             "|\n");
 }
 
-TEST(Markdown, APassedRun) {
+TEST(Markdown, WritesAPassedRun) {
   const std::string text = render_markdown(sample_run());
   EXPECT_TRUE(
       text.starts_with("# Pass: demo: resnet on Fashion-MNIST\n\nRun 20261115-194305-demo, started "
@@ -29,19 +29,19 @@ TEST(Markdown, APassedRun) {
   EXPECT_THAT(text, HasSubstr("| machine | energy meter | - |\n"));
 }
 
-TEST(Markdown, AFailedRunHasItsLastLines) {
+TEST(Markdown, ShowsTheLastLinesOfAFailedRun) {
   const std::string text = render_markdown(failing_run());
   EXPECT_THAT(text, HasSubstr("# Error: "));
   EXPECT_THAT(text, HasSubstr("## Last lines of train\n\n```text\nstep 10 loss 2.5\nout of memory\n```\n"));
 }
 
-TEST(Markdown, AnEmptyRun) {
+TEST(Markdown, WritesAnEmptyRun) {
   EXPECT_EQ(render_markdown(empty_run()),
             "# Invalid: 20261115-210000-empty\n\nthe plan has no step\n\nRun 20261115-210000-empty, started "
             "2026-11-15 19:43:05 UTC, took -.\n");
 }
 
-TEST(Markdown, ForeignTextCannotAddColumnsOrMarkup) {
+TEST(Markdown, EscapesForeignText) {
   const std::string text = render_markdown(hostile_run());
   size_t columns = 0;
   bool in_table = false;

@@ -50,7 +50,7 @@ RunView run() {
 
 }  // namespace
 
-TEST(ReportMatrix, RowsColumnsAndRemarks) {
+TEST(ReportMatrix, HasRowsColumnsAndRemarks) {
   const RunView view = run();
   const Matrix matrix = matrix_of(view);
   EXPECT_EQ(matrix.rows, (std::vector<std::string>{"dp2", "tp2", "sp"}));
@@ -64,7 +64,7 @@ TEST(ReportMatrix, RowsColumnsAndRemarks) {
   EXPECT_EQ(remarks[1].place, "sp") << "one reason in all columns is said once";
 }
 
-TEST(ReportMatrix, OnTheTerminal) {
+TEST(ReportMatrix, PrintsOnTheTerminal) {
   const std::string text = render_terminal(run(), false, 100);
   EXPECT_THAT(text, HasSubstr("  strategy  float64     loss  weights    time  float32     loss  weights    time\n"
                               "  dp2       Pass     2.5e-12        0  1.25 s  Pass     2.5e-12        0  1.25 s\n"
@@ -79,7 +79,7 @@ TEST(ReportMatrix, OnTheTerminal) {
   EXPECT_THAT(render_terminal(broken, false, 100), HasSubstr("one-process-float64  train  Error"));
 }
 
-TEST(ReportMatrix, InEveryOtherReport) {
+TEST(ReportMatrix, AppearsInEveryOtherReport) {
   const RunView view = run();
   EXPECT_THAT(render_markdown(view), HasSubstr("| tp2 | Fail | 2.5e-12 | 0 | 1.25 s | Pass |"));
   EXPECT_THAT(html_verdicts(view), HasSubstr("first at step 3"));

@@ -46,7 +46,7 @@ TEST(PlainText, CutsWhatIsTooLong) {
   EXPECT_TRUE(text.ends_with("\xE2\x80\xA6"));
 }
 
-TEST(PlainText, OfAProgressBarOnlyTheLastStateIsKept) {
+TEST(PlainText, KeepsTheLastStateOfAProgressBar) {
   EXPECT_EQ(plain_log_line(" 10%\r 50%\r100% done"), "100% done");
   EXPECT_EQ(plain_log_line("windows line\r"), "windows line");
   EXPECT_EQ(plain_log_line("\r\r"), "");
@@ -67,7 +67,7 @@ TEST(PlainText, ClipsToColumns) {
   EXPECT_EQ(clip_text("abc", 0), "");
 }
 
-TEST(PlainText, AnyBytesGiveHarmlessText) {
+TEST(PlainText, CleansAnyBytes) {
   uint32_t state = 1;
   for (int round = 0; round < 2000; ++round) {
     std::string bytes;

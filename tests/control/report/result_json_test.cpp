@@ -39,7 +39,7 @@ TEST(ResultJson, HasTheFieldsThatToolsReadFirst) {
   EXPECT_TRUE(result["results"][0]["final_accuracy"].is_null());
 }
 
-TEST(ResultJson, EveryFieldComesBack) {
+TEST(ResultJson, ReadsBackEveryField) {
   for (const RunView& run : {sample_run(), failing_run(), empty_run()}) {
     const std::string text = result_json_text(run);
     const RunView back = run_view_of(parse_json(text, "test"));
@@ -57,7 +57,7 @@ TEST(ResultJson, EveryFieldComesBack) {
   }
 }
 
-TEST(ResultJson, BrokenLossesSurvive) {
+TEST(ResultJson, KeepsBrokenLosses) {
   RunView run = sample_run();
   const double inf = std::numeric_limits<double>::infinity();
   run.curves[0].y = {std::nan(""), inf, -inf};
@@ -67,7 +67,7 @@ TEST(ResultJson, BrokenLossesSurvive) {
   EXPECT_EQ(back.curves[0].y[2], -inf);
 }
 
-TEST(ResultJson, LongCurvesAreThinnedAndSaySo) {
+TEST(ResultJson, ReportsThinnedCurves) {
   RunView run = sample_run();
   run.curves[0].x.clear();
   run.curves[0].y.clear();
@@ -81,21 +81,21 @@ TEST(ResultJson, LongCurvesAreThinnedAndSaySo) {
   EXPECT_EQ(back.curves[0].x.back(), 199'999);
 }
 
-TEST(ResultJson, TheFileIsReadable) {
+TEST(ResultJson, WritesAReadableFile) {
   const std::string text = result_json_text(sample_run());
   EXPECT_THAT(text, HasSubstr("\n      \"x\": [10.0,20.0,30.0],\n"));  // one line a list, not one a number
   EXPECT_THAT(text, HasSubstr("\n  \"title\": \"demo: resnet on Fashion-MNIST\",\n"));
   EXPECT_TRUE(text.ends_with("}\n"));
 }
 
-TEST(ResultJson, TextThatIsNotUtf8IsReplacedNotThrownAt) {
+TEST(ResultJson, ReplacesTextThatIsNotUtf8) {
   RunView run = sample_run();
   run.title = "bad \xFF byte";
   run.parameters["k\xFE"] = "v\xFE";
   EXPECT_EQ(run_view_of(parse_json(result_json_text(run), "test")).title, "bad \xEF\xBF\xBD byte");
 }
 
-TEST(ResultJson, ErrorsNameThePlace) {
+TEST(ResultJson, NamesThePlaceOfAnError) {
   Json result = render_result_json(sample_run());
   EXPECT_THAT(error_of(3), HasSubstr("result.json: expected an object"));
   EXPECT_THAT(error_of({{"schema", "assay/result-v9"}}), HasSubstr("'assay/result-v9' is not known"));
@@ -118,7 +118,7 @@ TEST(ResultJson, ErrorsNameThePlace) {
 }
 
 // Files of others: a changed, cut or swapped byte gives a RunView or a DataError, nothing else.
-TEST(ResultJson, DamagedFilesNeverCrash) {
+TEST(ResultJson, SurvivesDamagedFiles) {
   const std::string good = result_json_text(failing_run());
   uint32_t state = 12345;
   const auto random = [&](size_t below) {
@@ -148,7 +148,7 @@ TEST(ResultJson, DamagedFilesNeverCrash) {
 }
 
 // The same with JSON that parses: every value in turn is replaced by every other type.
-TEST(ResultJson, WrongTypesNeverCrash) {
+TEST(ResultJson, SurvivesWrongTypes) {
   const Json good = render_result_json(failing_run());
   const Json flat = good.flatten();
   for (const auto& [pointer, old] : flat.items()) {

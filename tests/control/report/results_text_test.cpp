@@ -26,7 +26,7 @@ std::vector<Result> three_rounds() {
 
 }  // namespace
 
-TEST(ResultsText, FlagPerfsColumns) {
+TEST(ResultsText, HasFlagPerfsColumns) {
   const std::string text = markdown_results(summarise(three_rounds()));
   EXPECT_THAT(
       text,
@@ -43,7 +43,7 @@ TEST(ResultsText, FlagPerfsColumns) {
   EXPECT_THAT(text, Not(HasSubstr("efficiency")));
 }
 
-TEST(ResultsText, FootnotesAndScaling) {
+TEST(ResultsText, ShowsFootnotesAndScaling) {
   std::vector<Result> rows = three_rounds();
   rows[0].outcome = Outcome::Error;
   rows[0].reason = "broke | <b>badly</b>";
@@ -58,13 +58,13 @@ TEST(ResultsText, FootnotesAndScaling) {
   EXPECT_THAT(text, HasSubstr("efficiency = (throughput of N processes / throughput of B processes) / (N / B)"));
 }
 
-TEST(ResultsText, ACaseWithoutAGoodRoundIsShown) {
+TEST(ResultsText, ShowsACaseWithoutAGoodRound) {
   std::vector<Result> rows = {result_of("r1", "s1", 5)};
   rows[0].outcome = Outcome::Error;
   EXPECT_THAT(markdown_results(summarise(rows)), HasSubstr(" [^1] | - | - | - | - | - | - | - | - | - |"));
 }
 
-TEST(ResultsText, History) {
+TEST(ResultsText, ShowsTheHistory) {
   std::vector<Result> rows = three_rounds();
   rows[1].suspect = {"busy"};
   rows[2].run = "\x1b[31mred";
@@ -75,7 +75,7 @@ TEST(ResultsText, History) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
-TEST(ResultsText, Diff) {
+TEST(ResultsText, ShowsADiff) {
   std::vector<Result> slower = three_rounds();
   for (Result& row : slower) row.figures.values["p_train"] *= 0.5;
   const std::string text = diff_text(compare_results(three_rounds(), slower, {}), {});

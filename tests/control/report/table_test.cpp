@@ -17,7 +17,7 @@ TEST(Table, AlignsColumns) {
             "10  evaluate\n");
 }
 
-TEST(Table, WideCharactersTakeTwoColumns) {
+TEST(Table, CountsWideCharactersAsTwoColumns) {
   Table table({{.title = "名"}, {.title = "x"}});
   table.add({"损失", "1"});
   table.add({"loss", "2"});
@@ -25,7 +25,7 @@ TEST(Table, WideCharactersTakeTwoColumns) {
   EXPECT_EQ(table.text({.titles = false}), "损失  1\nloss  2\n损    3\n");
 }
 
-TEST(Table, ColoursDoNotCount) {
+TEST(Table, IgnoresColoursInWidths) {
   Table table({{.title = "a"}, {.title = "b"}});
   table.add({Cell("Pass", Colour::Green), "1"});
   table.add({Cell("Skipped", Colour::Dim), "2"});
@@ -43,20 +43,20 @@ TEST(Table, WrapsTheColumnThatMay) {
   EXPECT_EQ(table.text({.width = 0, .titles = false}), "train  the loss is not a number at step 870\n");
 }
 
-TEST(Table, ANarrowTerminalStillShowsEverything) {
+TEST(Table, ShowsEverythingOnANarrowTerminal) {
   Table table({{.title = "name"}, {.title = "reason", .wraps = true}});
   table.add({"a-very-long-step-name", "word1 word2 word3 word4"});
   const std::string text = table.text({.width = 10});
   for (const char* word : {"a-very-long-step-name", "word1", "word4"}) EXPECT_NE(text.find(word), std::string::npos);
 }
 
-TEST(Table, ForeignTextCannotControlTheTerminal) {
+TEST(Table, RemovesTerminalControlFromForeignText) {
   Table table({{.title = "name"}});
   table.add({"\033[2Jevil\nline"});
   EXPECT_EQ(table.text({.titles = false}), "evil line\n");
 }
 
-TEST(Table, MoreCellsThanColumnsIsOurFault) {
+TEST(Table, RejectsMoreCellsThanColumns) {
   Table table({{.title = "name"}});
   EXPECT_THROW(table.add({"a", "b"}), InternalError);
 }

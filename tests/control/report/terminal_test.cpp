@@ -10,7 +10,7 @@ using namespace assay;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Terminal, APassedRun) {
+TEST(Terminal, PrintsAPassedRun) {
   EXPECT_EQ(render_terminal(sample_run(), false, 100),
             "Pass  demo: resnet on Fashion-MNIST\n"
             "  run 20261115-194305-demo, started 2026-11-15 19:43:05 UTC, took 100.5 s\n"
@@ -31,7 +31,7 @@ TEST(Terminal, APassedRun) {
             "  peak memory      1.50 GiB\n");
 }
 
-TEST(Terminal, AFailedRunEndsWithTheLastLines) {
+TEST(Terminal, EndsAFailedRunWithItsLastLines) {
   const std::string text = render_terminal(failing_run(), false, 100);
   EXPECT_TRUE(text.starts_with("Error  demo"));
   EXPECT_THAT(text, HasSubstr("\n  step 1 (train) broke\n"));
@@ -44,7 +44,7 @@ TEST(Terminal, AFailedRunEndsWithTheLastLines) {
                      "  | out of memory\n"));
 }
 
-TEST(Terminal, AnEmptyRun) {
+TEST(Terminal, PrintsAnEmptyRun) {
   const std::string text = render_terminal(empty_run(), false, 100);
   EXPECT_TRUE(text.starts_with("Invalid"));
   EXPECT_THAT(text, HasSubstr("the plan has no step"));
@@ -52,7 +52,7 @@ TEST(Terminal, AnEmptyRun) {
   EXPECT_THAT(text, HasSubstr("Steps\n  none\n"));
 }
 
-TEST(Terminal, ColoursByOutcome) {
+TEST(Terminal, ColoursByTheOutcome) {
   const std::string text = render_terminal(failing_run(), true, 100);
   EXPECT_THAT(text, HasSubstr("\033[31mError\033[0m"));
   EXPECT_THAT(text, HasSubstr("\033[33mInvalid\033[0m"));
@@ -61,7 +61,7 @@ TEST(Terminal, ColoursByOutcome) {
   EXPECT_THAT(render_terminal(hostile_run(), false, 100), Not(HasSubstr("\033")));
 }
 
-TEST(Terminal, SeveralCasesAreATable) {
+TEST(Terminal, PrintsSeveralCasesAsATable) {
   RunView run = sample_run();
   run.case_results.push_back(shown_result({{"final_accuracy", nullptr}, {"p_whole", 10.0}}));
   const std::string text = render_terminal(run, false, 120);
@@ -69,7 +69,7 @@ TEST(Terminal, SeveralCasesAreATable) {
   EXPECT_THAT(text, HasSubstr("case 2                            -       -   10 samples/s         -            -\n"));
 }
 
-TEST(Terminal, LongReasonsStayInsideTheTerminal) {
+TEST(Terminal, WrapsLongReasons) {
   RunView run = failing_run();
   run.steps[0].reason = "原因 " + std::string(30, 'x') + " and many more words about what went wrong in this step";
   run.steps[0].last_lines = {std::string(500, 'y')};
@@ -78,7 +78,7 @@ TEST(Terminal, LongReasonsStayInsideTheTerminal) {
   }
 }
 
-TEST(Terminal, OnlyTheLastLinesOfALongLog) {
+TEST(Terminal, PrintsOnlyTheLastLinesOfALongLog) {
   RunView run = failing_run();
   run.steps[0].last_lines.clear();
   for (int i = 0; i < 100; ++i) run.steps[0].last_lines.push_back("line " + std::to_string(i));

@@ -33,7 +33,7 @@ class CollectTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(CollectTest, ANativeResult) {
+TEST_F(CollectTest, ReadsANativeResult) {
   const Result row = only_row({.records = {result_record({{"e2e_time", 12.0},
                                                           {"p_train", 800},
                                                           {"unit", "images/s"},
@@ -56,7 +56,7 @@ TEST_F(CollectTest, ANativeResult) {
   EXPECT_TRUE(row.suspect.is_null());
 }
 
-TEST_F(CollectTest, AForeignOneInTheSameWords) {
+TEST_F(CollectTest, TranslatesAForeignResult) {
   Record summary;
   summary.type = Record::Type::Metrics;
   summary.step = std::vector<int64_t>{};
@@ -70,7 +70,7 @@ TEST_F(CollectTest, AForeignOneInTheSameWords) {
   EXPECT_EQ(row.figures.unit, "images/s");
 }
 
-TEST_F(CollectTest, AProgramThatReportsNothingHasItsWallTime) {
+TEST_F(CollectTest, TakesTheWallTimeOfASilentProgram) {
   const Result row = only_row({});
   EXPECT_EQ(row.figures.value("e2e_time"), 20);
   EXPECT_EQ(row.figures.value("peak_memory_bytes"), 1 << 20);
@@ -80,7 +80,7 @@ TEST_F(CollectTest, AProgramThatReportsNothingHasItsWallTime) {
   EXPECT_TRUE(to_json(row)["mfu"].is_null());
 }
 
-TEST_F(CollectTest, WhatLogLinesSayWhereNoResultDoes) {
+TEST_F(CollectTest, ReadsLogLinesWithoutAResult) {
   std::vector<Record> records;
   for (int i = 1; i <= 3; ++i) {
     Record record;
@@ -101,7 +101,7 @@ TEST_F(CollectTest, WhatLogLinesSayWhereNoResultDoes) {
   EXPECT_EQ(row.step_time["n"], 2) << "the first is warm-up";
 }
 
-TEST_F(CollectTest, GarbageIsNeverPublished) {
+TEST_F(CollectTest, PublishesNoGarbage) {
   const Result text = only_row({.records = {finished({{"final_accuracy", "80.83.2%"}, {"e2e_time", -4}})}});
   EXPECT_FALSE(text.figures.value("final_accuracy"));
   EXPECT_EQ(text.figures.value("e2e_time"), 20) << "the wall time instead of one that cannot be";
@@ -113,7 +113,7 @@ TEST_F(CollectTest, GarbageIsNeverPublished) {
   EXPECT_EQ(odd.figures.value("e2e_time"), 20);
 }
 
-TEST_F(CollectTest, DisturbedRoundsAreSuspect) {
+TEST_F(CollectTest, MarksDisturbedRoundsAsSuspect) {
   const Result row = only_row(
       {.disturbance = {{"suspect", {"steal was 20 %", 7}}, {"summary", {{"steal", 0.2}, {"energy_j", 50.5}}}}});
   EXPECT_EQ(row.figures.value("energy_joules"), 50.5);
@@ -126,7 +126,7 @@ TEST_F(CollectTest, DisturbedRoundsAreSuspect) {
   EXPECT_FALSE(only_row({.disturbance = "what?"}).is_suspect());
 }
 
-TEST_F(CollectTest, AnotherAttemptStartsAnew) {
+TEST_F(CollectTest, SeparatesAttempts) {
   Record begin;
   begin.type = Record::Type::Event;
   begin.name = keys::kInitStart;
@@ -135,7 +135,7 @@ TEST_F(CollectTest, AnotherAttemptStartsAnew) {
   EXPECT_EQ(row.figures.value("e2e_time"), 3);
 }
 
-TEST_F(CollectTest, WhichStepsMeasureACase) {
+TEST_F(CollectTest, KnowsWhichStepsMeasureACase) {
   const RunMaker::Round plain{.case_key = ""};
   EXPECT_EQ(collect_results(maker_.make({plain}, "resnet")).size(), 1u);
   EXPECT_THAT(collect_results(maker_.make({plain, plain}, "resnet")), IsEmpty()) << "compared, not repeated";
@@ -146,7 +146,7 @@ TEST_F(CollectTest, WhichStepsMeasureACase) {
   EXPECT_EQ(collect_results(maker_.make({{.outcome = Outcome::Error, .reason = "x"}})).at(0).reason, "x");
 }
 
-TEST_F(CollectTest, TheConfigurationTellsPrecisionVendorAndChanges) {
+TEST_F(CollectTest, TakesPrecisionVendorAndChangesFromTheConfiguration) {
   const Json config = {{"division", "open"},
                        {"hash", "h1"},
                        {"target", {{"metric", "accuracy"}, {"value", 0.9}, {"goal", "maximize"}}},
@@ -164,7 +164,7 @@ TEST_F(CollectTest, TheConfigurationTellsPrecisionVendorAndChanges) {
   EXPECT_EQ(row.config_hash(), "h1");
 }
 
-TEST_F(CollectTest, AnMfuOfAnotherChipsPeakIsNotPublished) {
+TEST_F(CollectTest, DropsAnMfuOfAnotherChipsPeak) {
   const auto mfu_with = [&](double peak) {
     maker_.site = site_of({{"launcher", "local"}, {"peak_flops", {{"float16", 256e12}, {"float32", 16e12}}}}, "test");
     return only_row({.records = {finished({{"mfu", 0.4}, {"peak_flops", peak}})}, .nproc = 8});
@@ -176,4 +176,4 @@ TEST_F(CollectTest, AnMfuOfAnotherChipsPeakIsNotPublished) {
   EXPECT_THAT(other.figures.warnings, Contains(HasSubstr("3.12e+14")));
 }
 
-TEST_F(CollectTest, NotARun) { EXPECT_THROW(collect_results(folder_.path()), DataError); }
+TEST_F(CollectTest, RejectsWhatIsNotARun) { EXPECT_THROW(collect_results(folder_.path()), DataError); }

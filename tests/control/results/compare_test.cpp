@@ -27,7 +27,7 @@ const FigureChange& figure_of(const RunComparison& comparison, const std::string
 
 }  // namespace
 
-TEST(CompareResults, ARegressionBeyondItsThreshold) {
+TEST(CompareResults, FindsARegressionBeyondItsThreshold) {
   const RunComparison c = compare_results(compared_rounds({100, 101, 99}), compared_rounds({80, 81, 79}), {});
   EXPECT_EQ(figure_of(c, "p_train").change, Change::Worse);
   EXPECT_EQ(figure_of(c, "p_train").word, "slower");
@@ -37,21 +37,21 @@ TEST(CompareResults, ARegressionBeyondItsThreshold) {
   EXPECT_EQ(compare_results(compared_rounds({80, 81, 79}), compared_rounds({100, 101, 99}), {}).exit_code(), kExitPass);
 }
 
-TEST(CompareResults, ShownButWithinTheThreshold) {
+TEST(CompareResults, ShowsAChangeWithinTheThreshold) {
   const RunComparison c = compare_results(compared_rounds({100, 100.1, 99.9}), compared_rounds({98, 98.1, 97.9}), {});
   EXPECT_EQ(figure_of(c, "p_train").change, Change::Worse);
   EXPECT_FALSE(figure_of(c, "p_train").regression);
   EXPECT_EQ(c.exit_code(), kExitPass);
 }
 
-TEST(CompareResults, OneRoundEachClaimsNothing) {
+TEST(CompareResults, ClaimsNothingFromOneRoundEach) {
   const RunComparison c = compare_results(compared_rounds({100}), compared_rounds({10}), {});
   EXPECT_EQ(figure_of(c, "p_train").change, Change::Inconclusive);
   EXPECT_EQ(c.num_compared, 0u);
   EXPECT_EQ(c.exit_code(), kExitInvalid);
 }
 
-TEST(CompareResults, NothingInCommon) {
+TEST(CompareResults, ReportsNothingInCommon) {
   std::vector<Result> other = compared_rounds({1, 2, 3});
   for (Result& row : other) row.case_key = "bert";
   const RunComparison c = compare_results(compared_rounds({1, 2, 3}), other, {});
@@ -61,14 +61,14 @@ TEST(CompareResults, NothingInCommon) {
   EXPECT_EQ(compare_results({}, {}, {}).exit_code(), kExitInvalid);
 }
 
-TEST(CompareResults, ACaseThatNoLongerPasses) {
+TEST(CompareResults, FindsACaseThatNoLongerPasses) {
   std::vector<Result> broken = compared_rounds({1, 2, 3});
   for (Result& row : broken) row.outcome = Outcome::Error;
   EXPECT_EQ(compare_results(compared_rounds({1, 2, 3}), broken, {}).exit_code(), kExitFail);
   EXPECT_EQ(compare_results(broken, compared_rounds({1, 2, 3}), {}).exit_code(), kExitInvalid);
 }
 
-TEST(CompareResults, SuspectRoundsDoNotCount) {
+TEST(CompareResults, IgnoresSuspectRounds) {
   std::vector<Result> disturbed = compared_rounds({100, 101, 99, 20, 21, 19});
   for (size_t i = 3; i < 6; ++i) disturbed[i].suspect = {"busy"};
   const RunComparison c = compare_results(compared_rounds({100, 101, 99}), disturbed, {});
@@ -77,7 +77,7 @@ TEST(CompareResults, SuspectRoundsDoNotCount) {
   EXPECT_THAT(c.cases[0].remarks, Contains(HasSubstr("suspect")));
 }
 
-TEST(CompareResults, WhatIsBetterFollowsTheGoal) {
+TEST(CompareResults, DecidesWhatIsBetterByTheGoal) {
   std::vector<Result> before = compared_rounds({1, 1, 1});
   std::vector<Result> now = compared_rounds({1, 1, 1});
   for (size_t i = 0; i < 3; ++i) {
@@ -89,7 +89,7 @@ TEST(CompareResults, WhatIsBetterFollowsTheGoal) {
   EXPECT_EQ(figure_of(compare_results(before, now, {}), "final_accuracy").change, Change::Worse);
 }
 
-TEST(CompareResults, DifferentThingsAreSaidToBe) {
+TEST(CompareResults, ReportsDifferentThingsAsDifferent) {
   std::vector<Result> now = compared_rounds({100, 101, 99});
   for (Result& row : now) {
     row.system = "another";
@@ -103,7 +103,7 @@ TEST(CompareResults, DifferentThingsAreSaidToBe) {
   EXPECT_THROW(figure_of(c, "p_train"), std::runtime_error) << "images and tokens have no ratio";
 }
 
-TEST(CompareResults, AsJson) {
+TEST(CompareResults, WritesJson) {
   const Json json = to_json(compare_results(compared_rounds({100, 101, 99}), compared_rounds({80, 81, 79}), {}));
   EXPECT_EQ(json["regressions"], 2);
   EXPECT_EQ(json["cases"][0]["figures"][0]["change"], "worse");

@@ -25,7 +25,7 @@ TEST(Database, BindsAndReads) {
   EXPECT_FALSE(select.step());
 }
 
-TEST(Database, ATransactionThatIsNotCommittedNeverWas) {
+TEST(Database, DropsAnUncommittedTransaction) {
   TempFolder folder;
   Database database(folder.path() / "d", "");
   database.execute("CREATE TABLE t (a TEXT)");
@@ -36,7 +36,7 @@ TEST(Database, ATransactionThatIsNotCommittedNeverWas) {
   EXPECT_FALSE(Statement(database, "SELECT * FROM t").step());
 }
 
-TEST(Database, AFileThatAnotherHoldsForTooLong) {
+TEST(Database, NamesAFileLockedForTooLong) {
   TempFolder folder;
   Database first(folder.path() / "d", "");
   Transaction transaction(first);

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(ResultSchema, OurOwnNames) {
+TEST(ResultSchema, ReadsOurOwnNames) {
   const Figures f = read_figures({{"e2e_time", 12.5},
                                   {"p_train", 800},
                                   {"unit", "images/s"},
@@ -32,7 +32,7 @@ TEST(ResultSchema, OurOwnNames) {
 }
 
 // What FlagPerf's bert and resnet50 print.
-TEST(ResultSchema, FlagPerfsFinishedInfo) {
+TEST(ResultSchema, ReadsFlagPerfsFinishedInfo) {
   const Figures bert = read_figures({{"e2e_time", 1800.5},
                                      {"training_sequences_per_second", 412.25},
                                      {"converged", true},
@@ -66,7 +66,7 @@ TEST(ResultSchema, FlagPerfsFinishedInfo) {
   EXPECT_EQ(resnet.metric, "acc1");
 }
 
-TEST(ResultSchema, WhatIsNoNumberIsLeftOutWithAWord) {
+TEST(ResultSchema, LeavesOutWhatIsNotANumberAndSaysSo) {
   const Figures f = read_figures({{"final_accuracy", "80.83.2%"},
                                   {"e2e_time", "12.5"},
                                   {"p_train", -3},
@@ -86,21 +86,21 @@ TEST(ResultSchema, WhatIsNoNumberIsLeftOutWithAWord) {
   EXPECT_THAT(f.warnings, ::testing::Contains(HasSubstr("mfu: '1.4' is not a share")));
 }
 
-TEST(ResultSchema, NoMfuWithoutItsPeak) {
+TEST(ResultSchema, OmitsMfuWithoutItsPeak) {
   EXPECT_FALSE(read_figures({{"mfu", 0.4}}, Voice::Foreign).value("mfu"));
   EXPECT_THAT(read_figures({{"MFU", 0.4}}, Voice::Foreign).warnings, ElementsAre(HasSubstr("peak_flops")));
   EXPECT_EQ(read_figures({{"mfu", 0.4}, {"peak_flops", 312e12}}, Voice::Foreign).value("mfu"), 0.4);
   EXPECT_EQ(read_figures({{"mfu", 0.4}}, Voice::Ours).value("mfu"), 0.4);
 }
 
-TEST(ResultSchema, AnythingElseIsNoResult) {
+TEST(ResultSchema, RejectsAnythingElse) {
   for (const Json& object : {Json(nullptr), Json("text"), Json(3), Json::array({1, 2}), Json::object()}) {
     const Figures f = read_figures(object, Voice::Foreign);
     EXPECT_TRUE(f.values.empty() && f.warnings.empty()) << object;
   }
 }
 
-TEST(ResultSchema, ALaterReportReplaces) {
+TEST(ResultSchema, ReplacesWithALaterReport) {
   Figures f = read_figures({{"e2e_time", 1}, {"init_time", 2}}, Voice::Ours);
   merge_figures(f, read_figures({{"e2e_time", 3}, {"converged", false}}, Voice::Ours));
   EXPECT_EQ(f.value("e2e_time"), 3);
@@ -108,7 +108,7 @@ TEST(ResultSchema, ALaterReportReplaces) {
   EXPECT_EQ(f.converged, false);
 }
 
-TEST(ResultSchema, TheTableIsConsistent) {
+TEST(ResultSchema, HasAConsistentTable) {
   std::set<std::string> names;
   for (const std::string& key : figure_keys()) EXPECT_TRUE(names.insert(key).second) << key;
   for (const FigureAlias& alias : figure_aliases()) {
@@ -126,7 +126,7 @@ TEST(ResultSchema, CountsAreWhole) {
   EXPECT_EQ(to_line(figure_json(*find_figure("p_train"), std::nullopt)), "null");
 }
 
-TEST(ResultSchema, TheDocumentationHasEveryName) {
+TEST(ResultSchema, DocumentsEveryName) {
   const std::string page = read_file(fs::path(ASSAY_SOURCE_DIR) / "docs/guide/results.md");
   for (const FigureAlias& alias : figure_aliases()) {
     EXPECT_NE(page.find("`" + std::string(alias.name) + "`"), std::string::npos) << alias.name;

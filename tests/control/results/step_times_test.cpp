@@ -29,7 +29,7 @@ Record timed_event(int64_t time_ms, const char* name, Json data = Json::object()
 
 }  // namespace
 
-TEST(StepTimes, AsTheProgramTellsThem) {
+TEST(StepTimes, ReadWhatTheProgramReports) {
   std::vector<Record> records;
   for (int i = 1; i <= 4; ++i) {
     records.push_back(
@@ -42,7 +42,7 @@ TEST(StepTimes, AsTheProgramTellsThem) {
   EXPECT_EQ(step_seconds({timed(1, {1, 1}, {{"batch_cost", 0.5}})}).source, "batch_cost");
 }
 
-TEST(StepTimes, FromTheTimeBetweenRecords) {
+TEST(StepTimes, FollowFromTheTimeBetweenRecords) {
   const std::vector<Record> records = {
       timed(1000, {1, 10}, {{"loss", 1}}),
       timed(3000, {1, 20}, {{"loss", 1}}),
@@ -57,7 +57,7 @@ TEST(StepTimes, FromTheTimeBetweenRecords) {
   EXPECT_EQ(steps.steps_each, 10);
 }
 
-TEST(StepTimes, ProgramsWithoutEpochsHaveThemToo) {
+TEST(StepTimes, ExistForProgramsWithoutEpochs) {
   std::vector<Record> records;
   for (int i = 1; i <= 3; ++i) records.push_back(timed(0, {20 * i}, {{"global_step", 20 * i}, {"step_time", 0.5 * i}}));
   records.push_back(timed(0, {1}, {{"step_time", 9.0}}));  // an epoch's summary is no step
@@ -71,13 +71,13 @@ TEST(StepTimes, ProgramsWithoutEpochsHaveThemToo) {
   EXPECT_TRUE(step_seconds(rates).seconds.empty());
 }
 
-TEST(StepTimes, FromFlagPerfsEvents) {
+TEST(StepTimes, FollowFromFlagPerfsEvents) {
   const std::vector<Record> records = {timed_event(1000, keys::kStepEnd), timed_event(1250, keys::kStepEnd),
                                        timed_event(1500, keys::kStepEnd)};
   EXPECT_EQ(step_seconds(records).seconds, (std::vector<double>{0.25, 0.25}));
 }
 
-TEST(StepTimes, AnotherAttemptVoidsWhatWasBeyondItsCheckpoint) {
+TEST(StepTimes, VoidWhatLiesBeyondTheResumedCheckpoint) {
   const auto at = [](int step, double seconds) {
     return timed(step, {1, step}, {{"global_step", step}, {"step_time", seconds}});
   };
@@ -91,7 +91,7 @@ TEST(StepTimes, AnotherAttemptVoidsWhatWasBeyondItsCheckpoint) {
   EXPECT_EQ(step_seconds(without_voided(records)).seconds, (std::vector<double>{1, 2, 3}));
 }
 
-TEST(StepTimes, GarbageIsNoTime) {
+TEST(StepTimes, IgnoreGarbage) {
   const std::vector<Record> records = {timed(0, {1, 1}, {{"step_time", "80.83.2%"}}),
                                        timed(0, {1, 2}, {{"step_time", -1}}),
                                        timed(0, {1, 3}, {{"step_time", "NaN"}}),
@@ -102,7 +102,7 @@ TEST(StepTimes, GarbageIsNoTime) {
   EXPECT_TRUE(step_time_json(step_seconds(records)).is_null());
 }
 
-TEST(StepTimes, ThroughputIsTheHarmonicMeanAfterTheWarmUp) {
+TEST(StepTimes, GiveTheHarmonicMeanAfterTheWarmUp) {
   std::vector<Record> records = {timed(1, {1, 1}, {{"train.ips", 1.0}})};  // warm-up
   EXPECT_FALSE(logged_throughput(records));
   records.push_back(timed(2, {1, 2}, {{"train.ips", 100.0}}));

@@ -23,7 +23,7 @@ class StoreTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(StoreTest, WhatGoesInComesOut) {
+TEST_F(StoreTest, ReturnsWhatWasStored) {
   Result row = result_of("r1", "s1", 800);
   row.vendor = "acme";
   row.division = "closed";
@@ -47,7 +47,7 @@ TEST_F(StoreTest, WhatGoesInComesOut) {
   EXPECT_TRUE(again.environment_of("r1", "nothing").is_null());
 }
 
-TEST_F(StoreTest, ARunStoredTwiceIsThereOnce) {
+TEST_F(StoreTest, KeepsOneEntryForARunStoredTwice) {
   ResultStore store(folder_.path());
   store.store_run("r1", {result_of("r1", "s1", 1), result_of("r1", "s2", 2)});
   store.store_run("r1", {result_of("r1", "s1", 1), result_of("r1", "s2", 2)});
@@ -56,7 +56,7 @@ TEST_F(StoreTest, ARunStoredTwiceIsThereOnce) {
   EXPECT_EQ(store.num_rows(), 1u) << "what is no longer in the run is gone";
 }
 
-TEST_F(StoreTest, QueriesByTheFirstPartsOfAKey) {
+TEST_F(StoreTest, QueriesByTheFirstPartsOfTheKey) {
   ResultStore store(folder_.path());
   std::vector<Result> rows;
   for (const char* key : {"resnet", "resnet:libtorch:cpu:1:1:3", "resnet:libtorch:cpu:1:2:3", "resnet-50"}) {
@@ -87,7 +87,7 @@ TEST_F(StoreTest, QueriesByTheFirstPartsOfAKey) {
               ElementsAre("resnet", "resnet-50", "resnet:libtorch:cpu:1:1:3", "resnet:libtorch:cpu:1:2:3"));
 }
 
-TEST_F(StoreTest, ManyWritersAtOnce) {
+TEST_F(StoreTest, AcceptsManyWritersAtOnce) {
   constexpr int kWriters = 6;
   constexpr int kRuns = 10;
   std::vector<std::thread> writers;
@@ -103,7 +103,7 @@ TEST_F(StoreTest, ManyWritersAtOnce) {
   EXPECT_EQ(ResultStore(folder_.path()).num_rows(), 2u * kWriters * kRuns);
 }
 
-TEST_F(StoreTest, NothingIsStoredByHalves) {
+TEST_F(StoreTest, StoresAllOrNothing) {
   ResultStore store(folder_.path());
   store.store_run("r1", {result_of("r1", "s1", 1)});
   EXPECT_THROW(store.store_run("r1", {result_of("r1", "s1", 5), result_of("r1", "s1", 6)}), DataError)
@@ -111,7 +111,7 @@ TEST_F(StoreTest, NothingIsStoredByHalves) {
   EXPECT_EQ(store.history({.case_name = "simplenet"}).at(0).figures.value("p_train"), 1);
 }
 
-TEST_F(StoreTest, AnOlderFileIsBroughtUpToDate) {
+TEST_F(StoreTest, UpgradesAnOlderFile) {
   { ResultStore(folder_.path()).store_run("r1", {result_of("r1", "s1", 1)}); }
   {
     Database database(file(), "");
@@ -123,7 +123,7 @@ TEST_F(StoreTest, AnOlderFileIsBroughtUpToDate) {
   EXPECT_EQ(store.num_rows(), 2u);
 }
 
-TEST_F(StoreTest, ANewerFileIsNotTouched) {
+TEST_F(StoreTest, LeavesANewerFileAlone) {
   {
     ResultStore store(folder_.path());
     Database(file(), "").execute("PRAGMA user_version = 99");
@@ -136,7 +136,7 @@ TEST_F(StoreTest, ANewerFileIsNotTouched) {
   }
 }
 
-TEST_F(StoreTest, DamageNamesTheFileAndTheWayOut) {
+TEST_F(StoreTest, NamesTheDamagedFileAndTheRemedy) {
   write_file_atomic(file(), std::string(5000, 'x'));
   try {
     ResultStore store(folder_.path());
@@ -147,7 +147,7 @@ TEST_F(StoreTest, DamageNamesTheFileAndTheWayOut) {
   }
 }
 
-TEST_F(StoreTest, DamageInTheMiddle) {
+TEST_F(StoreTest, FindsDamageInTheMiddle) {
   {
     ResultStore store(folder_.path());
     std::vector<Result> rows;
@@ -184,7 +184,7 @@ TEST_F(StoreTest, IsMadeAgainFromTheRunFolders) {
   EXPECT_EQ(ResultStore(folder_.path()).num_rows(), 3u);
 }
 
-TEST_F(StoreTest, AFolderThatCannotBeWritten) {
+TEST_F(StoreTest, NamesAFolderThatCannotBeWritten) {
   write_file_atomic(folder_.path() / "file", "");
   EXPECT_THROW(ResultStore(folder_.path() / "file"), InfrastructureError);
 }

@@ -33,7 +33,7 @@ Result of_size(int nnodes, int nproc, double throughput) {
 
 }  // namespace
 
-TEST(Summary, OneLineForTheRoundsOfACase) {
+TEST(Summary, JoinsTheRoundsOfACaseInOneLine) {
   const std::vector<CaseSummary> all = summarise(summary_rounds({10, 20, 30}));
   ASSERT_EQ(all.size(), 1u);
   const CaseSummary& summary = all[0];
@@ -46,7 +46,7 @@ TEST(Summary, OneLineForTheRoundsOfACase) {
   EXPECT_TRUE(to_json(summary)["figures"]["mfu"].is_null());
 }
 
-TEST(Summary, WhatIsLeftOutIsSaid) {
+TEST(Summary, ReportsWhatIsLeftOut) {
   std::vector<Result> rows = summary_rounds({10, 20, 900, 1});
   rows[2].suspect = {"steal was 20 %"};
   rows[3].outcome = Outcome::Error;
@@ -62,7 +62,7 @@ TEST(Summary, WhatIsLeftOutIsSaid) {
                   HasSubstr("round 4 did not pass (Error: rank 1: killed) and is left out")));
 }
 
-TEST(Summary, OnlySuspectRoundsAreShownAsSuch) {
+TEST(Summary, MarksSuspectRounds) {
   std::vector<Result> rows = summary_rounds({10, 20});
   for (Result& row : rows) row.suspect = {"busy"};
   const CaseSummary summary = summarise(rows).at(0);
@@ -71,7 +71,7 @@ TEST(Summary, OnlySuspectRoundsAreShownAsSuch) {
   EXPECT_THAT(summary.remarks(), Contains(HasSubstr("only because all rounds are")));
 }
 
-TEST(Summary, FailedRoundsOnly) {
+TEST(Summary, ShowsFailedRoundsOnly) {
   std::vector<Result> rows = summary_rounds({10});
   rows[0].outcome = Outcome::Error;
   const CaseSummary summary = summarise(rows).at(0);
@@ -80,7 +80,7 @@ TEST(Summary, FailedRoundsOnly) {
   EXPECT_FALSE(summary.mean("p_train"));
 }
 
-TEST(Summary, SystemsAndConfigurationsAreNotMixedSilently) {
+TEST(Summary, SeparatesSystemsAndConfigurations) {
   std::vector<Result> rows = summary_rounds({10, 20});
   rows[1].system = "another";
   EXPECT_EQ(summarise(rows).size(), 2u);
@@ -89,7 +89,7 @@ TEST(Summary, SystemsAndConfigurationsAreNotMixedSilently) {
   EXPECT_THAT(summarise(rows).at(0).remarks(), Contains(HasSubstr("2 different configurations")));
 }
 
-TEST(Summary, ScalingAgainstTheSmallestSize) {
+TEST(Summary, ScalesAgainstTheSmallestSize) {
   const std::vector<Scaling> all = scaling_of(summarise({of_size(2, 8, 1280), of_size(1, 1, 100), of_size(1, 8, 720)}));
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].family, "resnet:libtorch:A100");
@@ -102,7 +102,7 @@ TEST(Summary, ScalingAgainstTheSmallestSize) {
   EXPECT_DOUBLE_EQ(no_single.at(0).points[1].efficiency, 0.75) << "of four times as many";
 }
 
-TEST(Summary, NoScalingWithoutTwoSizesOfOneKind) {
+TEST(Summary, OmitsScalingWithoutTwoSizes) {
   EXPECT_THAT(scaling_of(summarise({of_size(1, 8, 100)})), IsEmpty());
   std::vector<Result> rows = {of_size(1, 1, 100), of_size(1, 8, 100)};
   rows[1].figures.unit = "tokens/s";

@@ -33,9 +33,9 @@ class ThresholdsTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(ThresholdsTest, WithoutAFileEverythingIsJudged) { EXPECT_EQ(Thresholds().percent(row_, "p_train"), 5); }
+TEST_F(ThresholdsTest, JudgesEverythingWithoutAFile) { EXPECT_EQ(Thresholds().percent(row_, "p_train"), 5); }
 
-TEST_F(ThresholdsTest, TheMostSpecialSectionDecides) {
+TEST_F(ThresholdsTest, PrefersTheMostSpecificSection) {
   const Thresholds t = read(
       "default: {p_train: 9, e2e_time: 8, peak_memory_bytes: 7}\n"
       "cpu: {p_train: 3, e2e_time: 4}\n"
@@ -52,7 +52,7 @@ TEST_F(ThresholdsTest, TheMostSpecialSectionDecides) {
   EXPECT_EQ(t.percent(row_, "p_train"), 2.5);
 }
 
-TEST_F(ThresholdsTest, ErrorsNamePlaceAndKey) {
+TEST_F(ThresholdsTest, NamesPlaceAndKeyInErrors) {
   expect_error("default: {p_trian: 5}\n", "did you mean 'p_train'");
   expect_error("default:\n  p_train: five\n", ":2");
   expect_error("default: {p_train: -1}\n", "0 or more");

@@ -39,14 +39,14 @@ struct CheckedHome : TempHome {
 
 }  // namespace
 
-TEST(VendorCheck, AGoodVendorPasses) {
+TEST(VendorCheck, PassesAGoodVendor) {
   const CheckedHome home;
   home.write("vendors/acme/tiny/config_X1x1x8.yaml", "vendor: acme\ntrain_batch_size: 64\n");
   home.write("vendors/acme/tiny/common.yaml", "anything: goes\n");
   EXPECT_EQ(home.result(), "pass vendor.yaml\npass tiny/config_X1x1x8\n");
 }
 
-TEST(VendorCheck, EveryImmutableKeyIsNamedWithItsLine) {
+TEST(VendorCheck, NamesEveryImmutableKeyWithItsLine) {
   const CheckedHome home;
   home.write("vendors/acme/tiny/config_X1x1x8.yaml",
              "vendor: acme\ntarget:\n  value: 0.1\nlr: 0.5\ntrain_batch_size: 8\n");
@@ -57,7 +57,7 @@ TEST(VendorCheck, EveryImmutableKeyIsNamedWithItsLine) {
   EXPECT_THAT(result, testing::Not(HasSubstr("local_batch_size")));
 }
 
-TEST(VendorCheck, AllProblemsAtOnce) {
+TEST(VendorCheck, ReportsAllProblemsAtOnce) {
   const CheckedHome home;
   home.write("vendors/acme/tiny/config_X1x1x8.yaml", "unknown_key: 1\n");
   home.write("vendors/acme/tiny/config_X2x1x1.yaml", "vendor: acme\n");
@@ -76,14 +76,14 @@ TEST(VendorCheck, AllProblemsAtOnce) {
                             HasSubstr("FAIL tiny/environment\n  vendors/acme/tiny/environment:1:")));
 }
 
-TEST(VendorCheck, VendorYamlIsNeeded) {
+TEST(VendorCheck, RequiresVendorYaml) {
   const CheckedHome home;
   fs::remove(home.path() / "vendors/acme/vendor.yaml");
   EXPECT_THAT(home.result(), HasSubstr("FAIL vendor.yaml\n  vendors/acme/vendor.yaml is missing"));
 }
 
 // What is shipped must be right.
-TEST(VendorCheck, TheVendorsOfThisRepositoryPass) {
+TEST(VendorCheck, PassesTheVendorsOfThisRepository) {
   for (const std::string& vendor : list_vendors(ASSAY_SOURCE_DIR)) {
     const fs::path plugins = fs::path(ASSAY_BINARY_DIR) / "bin/plugins";
     for (const VendorCheck& check : check_vendor(ASSAY_SOURCE_DIR, vendor, plugins)) {

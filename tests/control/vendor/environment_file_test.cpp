@@ -16,7 +16,7 @@ std::string environment_error(const std::string& text) {
 
 }  // namespace
 
-TEST(EnvironmentFile, KeysAndValues) {
+TEST(EnvironmentFile, ReadsKeysAndValues) {
   const EnvironmentFile read =
       parse_environment("# a\n\nA=1\n  B=two words \r\nC=a=b,c:/d#e\nD=\nE=cost $5\n", "environment");
   EXPECT_EQ(read.variables.at("A"), "1");
@@ -27,7 +27,7 @@ TEST(EnvironmentFile, KeysAndValues) {
   EXPECT_EQ(read.variables.size(), 5u);
 }
 
-TEST(EnvironmentFile, AnythingElseIsAnErrorWithItsLine) {
+TEST(EnvironmentFile, RejectsAnythingElseWithItsLine) {
   EXPECT_THAT(environment_error("A=1\nexport B=2\n"), HasSubstr("environment:2: write KEY=VALUE without 'export'"));
   EXPECT_THAT(environment_error("source x\n"), HasSubstr("environment:1: 'source x' is not KEY=VALUE"));
   EXPECT_THAT(environment_error("1A=2\n"), HasSubstr("environment:1"));
@@ -40,7 +40,7 @@ TEST(EnvironmentFile, AnythingElseIsAnErrorWithItsLine) {
   EXPECT_THAT(error_of([] { read_environment_file("/nowhere/environment"); }), HasSubstr("no such file"));
 }
 
-TEST(EnvironmentFile, SecretsAreWarnedOf) {
+TEST(EnvironmentFile, WarnsOfSecrets) {
   const EnvironmentFile read = parse_environment("A=1\nHF_TOKEN=abc\nWANDB_API_KEY=\n", "environment");
   ASSERT_EQ(read.warnings.size(), 1u);
   EXPECT_THAT(read.warnings[0], HasSubstr("environment:2: HF_TOKEN looks like a secret"));

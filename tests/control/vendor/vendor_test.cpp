@@ -57,7 +57,7 @@ TEST(Vendor, ReadsItsHardware) {
   EXPECT_EQ(info.setup, home.path() / "vendors/acme/setup");
 }
 
-TEST(Vendor, FaultsNameFileLineAndKey) {
+TEST(Vendor, NamesFileLineAndKeyOfAFault) {
   EXPECT_THAT(
       vendor_error("name: acme\nhardware:\n  X1:\n    visible_device: A\n"),
       AllOf(HasSubstr("vendor.yaml:4: hardware.X1.visible_device"), HasSubstr("did you mean 'visible_devices'")));
@@ -75,12 +75,12 @@ TEST(Vendor, FaultsNameFileLineAndKey) {
 }
 
 // FlagPerf goes on without the file and measures something else.
-TEST(Vendor, AnEnvironmentThatIsNamedAndMissingIsAnError) {
+TEST(Vendor, RejectsANamedButMissingEnvironment) {
   EXPECT_THAT(vendor_error("name: acme\nhardware: {X1: }\nenvironment: environment\n"),
               AllOf(HasSubstr("vendor.yaml:3: environment names"), HasSubstr("which is not there")));
 }
 
-TEST(Vendor, WithoutVendorYamlThereIsNoHardware) {
+TEST(Vendor, HasNoHardwareWithoutVendorYaml) {
   const TempHome home;
   home.write("vendors/acme/resnet/config_X1x1x1.yaml", "");
   EXPECT_FALSE(read_vendor(home.path(), "acme").has_file);
@@ -88,7 +88,7 @@ TEST(Vendor, WithoutVendorYamlThereIsNoHardware) {
   EXPECT_THAT(error_of([&] { read_vendor(home.path(), "../acme"); }), HasSubstr("no vendor '../acme'"));
 }
 
-TEST(Vendor, NumberOfDevicesInWhatACommandPrints) {
+TEST(Vendor, CountsDevicesInCommandOutput) {
   EXPECT_EQ(device_count_of("8\n8\n8\n"), 8);
   EXPECT_EQ(device_count_of("\n\tTotal Count                    : 16\n\n\tNPU ID : 0\n"), 16);
   EXPECT_EQ(device_count_of("no devices were found\n"), std::nullopt);

@@ -68,7 +68,7 @@ const Json kPredictions = {{"type", "same_predictions"}, {"measured", "a"},   {"
 
 }  // namespace
 
-TEST_F(ChecksTest, LossFalls) {
+TEST_F(ChecksTest, JudgesAFallingLoss) {
   const Json spec = {{"type", "loss_falls"}, {"records", "r"}};
   EXPECT_EQ(check(spec).outcome, Outcome::Invalid) << "no file: nothing was measured";
   write_losses("r", {2.0, 1.5, 1.0, 0.5});
@@ -83,7 +83,7 @@ TEST_F(ChecksTest, LossFalls) {
   EXPECT_EQ(check(spec).reason, "loss 2 of 3 is nan");
 }
 
-TEST_F(ChecksTest, AResumedAttemptVoidsWhatWasBeyondItsCheckpoint) {
+TEST_F(ChecksTest, VoidsWhatLiesBeyondTheResumedCheckpoint) {
   const Json spec = {{"type", "loss_falls"}, {"records", "r"}};
   write_losses("r", {2.0, 1.5, std::nan("")});
   write_event("r", keys::kResumed, {{keys::kGlobalStep, 2}});
@@ -91,7 +91,7 @@ TEST_F(ChecksTest, AResumedAttemptVoidsWhatWasBeyondItsCheckpoint) {
   EXPECT_EQ(check(spec).figures["losses"], 2);
 }
 
-TEST_F(ChecksTest, Target) {
+TEST_F(ChecksTest, JudgesTheTarget) {
   const Json spec = {
       {"type", "target"}, {"records", "r"}, {"key", "final_accuracy"}, {"goal", "maximize"}, {"value", 0.9}};
   write_result("r", {{"final_accuracy", 0.95}});
@@ -111,7 +111,7 @@ TEST_F(ChecksTest, Target) {
   EXPECT_EQ(check(minimize).outcome, Outcome::Pass);
 }
 
-TEST_F(ChecksTest, SamePredictions) {
+TEST_F(ChecksTest, ComparesPredictions) {
   write_predictions("b", {1, 2, 3, 3, 2, 1}, 2, 3);
   write_predictions("a", {1, 2, 3, 3, 2, 1}, 2, 3);
   EXPECT_EQ(check(kPredictions).outcome, Outcome::Pass);
@@ -131,7 +131,7 @@ TEST_F(ChecksTest, SamePredictions) {
   EXPECT_EQ(check(kPredictions).outcome, Outcome::Invalid);
 }
 
-TEST_F(ChecksTest, PredictionsThatAreNoClassesAreComparedByElement) {
+TEST_F(ChecksTest, ComparesPredictionsWithoutClassesByElement) {
   const std::vector<float> map = {0.9f, 0.1f, 0.2f, 0.8f};
   const std::vector<float> near = {0.9f, 0.1f, 0.8f, 0.79999f};  // another top element in the second row
   write_predictions("b", map, {1, 1, 2, 2}, {1, 5});
@@ -148,7 +148,7 @@ TEST_F(ChecksTest, PredictionsThatAreNoClassesAreComparedByElement) {
   EXPECT_EQ(check(kPredictions).figures["top1_agreement"], 0.5);
 }
 
-TEST_F(ChecksTest, SameResultUsesTheAbsoluteDifference) {
+TEST_F(ChecksTest, ComparesResultsByAbsoluteDifference) {
   const Json spec = {
       {"type", "same_result"}, {"measured", "a"}, {"baseline", "b"}, {"key", "loss"}, {"max_relative", 0.01}};
   write_result("b", {{"loss", 1.0}});
@@ -162,7 +162,7 @@ TEST_F(ChecksTest, SameResultUsesTheAbsoluteDifference) {
   EXPECT_EQ(check(spec).outcome, Outcome::Pass);
 }
 
-TEST_F(ChecksTest, SameWeights) {
+TEST_F(ChecksTest, ComparesWeights) {
   const Json spec = {{"type", "same_weights"}, {"records", {"a", "b"}}};
   write_result("a", {{"hashes", {{"weights", "abcdef0123456789"}}}});
   EXPECT_EQ(check(spec).outcome, Outcome::Invalid);
@@ -174,7 +174,7 @@ TEST_F(ChecksTest, SameWeights) {
   EXPECT_EQ(check(spec).outcome, Outcome::Invalid);
 }
 
-TEST_F(ChecksTest, TheResultOfAnAttemptThatWasRepeatedIsVoid) {
+TEST_F(ChecksTest, VoidsTheResultOfARepeatedAttempt) {
   const Json spec = {
       {"type", "target"}, {"records", "r"}, {"key", "final_accuracy"}, {"goal", "maximize"}, {"value", 0.9}};
   write_result("r", {{"final_accuracy", 0.95}});
@@ -214,7 +214,7 @@ TEST(Check, RefusesWhatIsUnknownOrBroken) {
   EXPECT_EQ(Check::parse(good).to_json(), good);
 }
 
-TEST(Check, EveryTypeIsNamedInItsOwnFile) {
+TEST(Check, NamesEveryTypeInItsOwnFile) {
   for (const std::string& type : check_types()) {
     const fs::path file = fs::path(ASSAY_SOURCE_DIR) / "src/control/verify/checks" / (type + ".cpp");
     ASSERT_TRUE(fs::exists(file)) << file;

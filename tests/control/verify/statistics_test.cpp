@@ -19,7 +19,7 @@ const std::vector<double> kSleep2 = {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.
 }  // namespace
 
 // The printed tables of Student's t, with more digits from an evaluation at 30 digits.
-TEST(Statistics, QuantilesAreThoseOfTheTables) {
+TEST(Statistics, MatchesPublishedQuantiles) {
   const struct {
     double p, df, t;
   } table[] = {{0.975, 1, 12.7062047361747},    {0.975, 2, 4.30265272974946}, {0.975, 3, 3.18244630528371},
@@ -33,7 +33,7 @@ TEST(Statistics, QuantilesAreThoseOfTheTables) {
   EXPECT_EQ(student_t_quantile(0.5, 7), 0);
 }
 
-TEST(Statistics, TheDistributionFunctionAndItsTails) {
+TEST(Statistics, ComputesTheDistributionAndItsTails) {
   EXPECT_NEAR(student_t_cdf(1, 1), 0.75, 1e-14);
   EXPECT_NEAR(1 - student_t_cdf(2, 5), 0.0509697394149292, 1e-14);
   EXPECT_NEAR(student_t_cdf(-10, 3) / 0.00106419952920708, 1, 1e-12);
@@ -57,7 +57,7 @@ TEST(Statistics, DescribesAFewRounds) {
   EXPECT_EQ(*d.largest, 9);
 }
 
-TEST(Statistics, WhatTheValuesCannotGiveIsAbsent) {
+TEST(Statistics, OmitsWhatTheValuesCannotGive) {
   const Description none = describe_values({});
   EXPECT_EQ(none.n, 0u);
   EXPECT_FALSE(none.mean || none.deviation || none.interval || none.olympic_mean || none.median || none.smallest);
@@ -71,7 +71,7 @@ TEST(Statistics, WhatTheValuesCannotGiveIsAbsent) {
   EXPECT_EQ(*describe_values({1, 2, 100}).olympic_mean, 2);
 }
 
-TEST(Statistics, NotANumberIsNoMeasurement) {
+TEST(Statistics, IgnoresNotANumber) {
   const Description d = describe_values({kNoNumber, 1, kBoundless, 3, -kBoundless});
   EXPECT_EQ(d.n, 2u);
   EXPECT_EQ(d.num_non_finite, 3u);
@@ -87,7 +87,7 @@ TEST(Statistics, NotANumberIsNoMeasurement) {
 }
 
 // numpy.percentile([15, 20, 35, 40, 50], [40, 90]): 29, 46
-TEST(Statistics, PercentilesInterpolate) {
+TEST(Statistics, InterpolatesPercentiles) {
   EXPECT_DOUBLE_EQ(*percentile({50, 15, 40, 20, 35}, 0.4), 29);
   EXPECT_DOUBLE_EQ(*percentile({50, 15, 40, 20, 35}, 0.9), 46);
   EXPECT_EQ(*percentile({50, 15, 40, 20, 35}, 0), 15);
@@ -98,7 +98,7 @@ TEST(Statistics, PercentilesInterpolate) {
   EXPECT_FALSE(percentile({}, 0.5));
 }
 
-TEST(Statistics, StepsAreDescribedWithoutTheWarmUp) {
+TEST(Statistics, DescribesStepsWithoutTheWarmUp) {
   std::vector<double> seconds(100, 2.0);
   for (size_t i = 0; i < 10; ++i) seconds[i] = 50;  // warm-up
   for (size_t i = 98; i < 100; ++i) seconds[i] = 3;
@@ -116,7 +116,7 @@ TEST(Statistics, StepsAreDescribedWithoutTheWarmUp) {
 }
 
 // R: t.test(extra ~ group, sleep): t = -1.8608, df = 17.776, p-value = 0.07939, -3.365 to 0.205.
-TEST(Statistics, WelchsTestAsRDoesIt) {
+TEST(Statistics, MatchesWelchsTestOfR) {
   const Comparison c = compare_values(kSleep1, kSleep2, 0.05);
   EXPECT_NEAR(*c.p_value, 0.0793941401873581, 1e-13);
   EXPECT_NEAR(*c.degrees_of_freedom, 17.7764735161785, 1e-11);
@@ -128,7 +128,7 @@ TEST(Statistics, WelchsTestAsRDoesIt) {
   EXPECT_NE(c.reason.find("more rounds"), std::string::npos) << c.reason;
 }
 
-TEST(Statistics, ThereAreFourAnswers) {
+TEST(Statistics, GivesOneOfFourAnswers) {
   const std::vector<double> base = {100, 101, 99, 100.5};
   EXPECT_EQ(compare_values(base, {110, 111, 109, 110}, 0.05).difference, Difference::Larger);
   EXPECT_EQ(compare_values(base, {90, 91, 89, 90}, 0.05).difference, Difference::Smaller);
@@ -138,7 +138,7 @@ TEST(Statistics, ThereAreFourAnswers) {
   EXPECT_EQ(compare_values(base, {80, 100, 120, 101}, 0.05).difference, Difference::Inconclusive);
 }
 
-TEST(Statistics, FewRoundsClaimNothing) {
+TEST(Statistics, ClaimsNothingFromFewRounds) {
   for (const auto& [baseline, measured] :
        std::vector<std::pair<std::vector<double>, std::vector<double>>>{{{100}, {50}},
                                                                         {{100, 100}, {50, 50}},
@@ -153,7 +153,7 @@ TEST(Statistics, FewRoundsClaimNothing) {
   EXPECT_EQ(*compare_values({100}, {50}, 0.05).relative, -0.5) << "the figures are shown all the same";
 }
 
-TEST(Statistics, ValuesThatDoNotVary) {
+TEST(Statistics, HandlesValuesThatDoNotVary) {
   const Comparison same = compare_values({5, 5, 5}, {5, 5, 5}, 0.05);
   EXPECT_EQ(same.difference, Difference::None);
   EXPECT_FALSE(same.effect_size);
@@ -164,7 +164,7 @@ TEST(Statistics, ValuesThatDoNotVary) {
   EXPECT_EQ(compare_values({-1, 0, 1}, {-1, 0.5, 1}, 0.05).difference, Difference::Inconclusive);
 }
 
-TEST(Statistics, ExtremeValuesDoNotBreakIt) {
+TEST(Statistics, SurvivesExtremeValues) {
   for (const double scale : {1e-320, 1e-200, 1e200, 1e307}) {
     const Comparison c = compare_values({scale, 1.1 * scale, 0.9 * scale}, {scale, scale, 1.2 * scale}, 0.05);
     EXPECT_TRUE(!c.p_value || (*c.p_value >= 0 && *c.p_value <= 1)) << scale;

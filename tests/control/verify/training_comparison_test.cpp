@@ -120,7 +120,7 @@ bool has(const Verdict& verdict, const std::string& part) { return verdict.reaso
 
 }  // namespace
 
-TEST_F(TrainingComparisonTest, EqualTrainingsPass) {
+TEST_F(TrainingComparisonTest, PassesEqualTrainings) {
   const Verdict verdict = judge([](FakeTraining&) {});
   EXPECT_EQ(verdict.outcome, Outcome::Pass) << verdict.reason;
   EXPECT_EQ(verdict.figures["loss_difference"], 0);
@@ -129,7 +129,7 @@ TEST_F(TrainingComparisonTest, EqualTrainingsPass) {
   EXPECT_EQ(verdict.column, "float64");
 }
 
-TEST_F(TrainingComparisonTest, OneLossThatIsOffIsNamed) {
+TEST_F(TrainingComparisonTest, NamesALossThatIsOff) {
   const Verdict verdict = judge([](FakeTraining& t) { t.losses[3] *= 1 + 1e-9; });
   EXPECT_EQ(verdict.outcome, Outcome::Fail);
   EXPECT_TRUE(has(verdict, "first at step 3: loss ")) << verdict.reason;
@@ -137,7 +137,7 @@ TEST_F(TrainingComparisonTest, OneLossThatIsOffIsNamed) {
   EXPECT_EQ(judge([](FakeTraining& t) { t.losses[3] *= 1 + 1e-11; }).outcome, Outcome::Pass);
 }
 
-TEST_F(TrainingComparisonTest, OneWeightThatIsOffIsNamedWithItsPosition) {
+TEST_F(TrainingComparisonTest, NamesAWeightThatIsOffWithItsPosition) {
   const Verdict verdict = judge([](FakeTraining& t) {
     t.checkpoints[2].weight[5] += 1e-8;  // of at most 3
     t.checkpoints[3].weight[1] += 1e-3;
@@ -147,7 +147,7 @@ TEST_F(TrainingComparisonTest, OneWeightThatIsOffIsNamedWithItsPosition) {
       << verdict.reason;
 }
 
-TEST_F(TrainingComparisonTest, WhatIsLeftOutIsNoPass) {
+TEST_F(TrainingComparisonTest, DoesNotPassWithPartsLeftOut) {
   EXPECT_TRUE(has(judge([](FakeTraining& t) { t.losses.erase(2); }), "first at step 2: no loss of step 2"));
   EXPECT_TRUE(has(judge([](FakeTraining& t) { t.losses[5] = 1; }), "went on to step 5"));
   const Verdict gone = judge([](FakeTraining& t) { t.checkpoints.erase(4); });
@@ -165,7 +165,7 @@ TEST_F(TrainingComparisonTest, WhatIsLeftOutIsNoPass) {
   EXPECT_TRUE(has(verdict, "the baseline has no checkpoint of step 1")) << verdict.reason;
 }
 
-TEST_F(TrainingComparisonTest, NotANumberIsNeverThePass) {
+TEST_F(TrainingComparisonTest, DoesNotPassNotANumber) {
   for (const double bad : {std::nan(""), HUGE_VAL}) {
     EXPECT_EQ(judge([&](FakeTraining& t) { t.losses[1] = bad; }).outcome, Outcome::Fail);
     const Verdict verdict = judge([&](FakeTraining& t) { t.checkpoints[3].bias[1] = bad; });
@@ -181,7 +181,7 @@ TEST_F(TrainingComparisonTest, NotANumberIsNeverThePass) {
   }
 }
 
-TEST_F(TrainingComparisonTest, RoundingNoiseOfAParameterWithoutAGradientIsNoDifference) {
+TEST_F(TrainingComparisonTest, IgnoresRoundingNoiseWithoutAGradient) {
   // Its own size is 1e-17: relative to that, everything differs.
   const auto noisy = [](FakeTraining& t) { t.checkpoints[2].noise = {1e-17, -2e-17}; };
   EXPECT_EQ(judge(noisy).outcome, Outcome::Pass);
@@ -189,13 +189,13 @@ TEST_F(TrainingComparisonTest, RoundingNoiseOfAParameterWithoutAGradientIsNoDiff
   EXPECT_EQ(judge(wrong).outcome, Outcome::Fail);
 }
 
-TEST_F(TrainingComparisonTest, SinglePrecisionHasItsOwnLimit) {
+TEST_F(TrainingComparisonTest, LimitsSinglePrecisionSeparately) {
   const auto change = [](FakeTraining& t) { t.checkpoints[1].weight[5] += 3e-6; };
   EXPECT_EQ(judge(change, 1e-5, "F32").outcome, Outcome::Pass);
   EXPECT_EQ(judge(change, 1e-7, "F32").outcome, Outcome::Fail);
 }
 
-TEST_F(TrainingComparisonTest, ThePlacementOfTheParameterNamesTheRank) {
+TEST_F(TrainingComparisonTest, NamesTheRankByTheParametersPlacement) {
   FakeTraining training;
   write("baseline", training);
   training.checkpoints[2].weight[4] += 1;
@@ -207,7 +207,7 @@ TEST_F(TrainingComparisonTest, ThePlacementOfTheParameterNamesTheRank) {
   EXPECT_TRUE(has(verdict, "ranks 1, 3")) << verdict.reason;
 }
 
-TEST_F(TrainingComparisonTest, ADimensionOfSeveralThingsIsSplitInEachOfThem) {
+TEST_F(TrainingComparisonTest, SplitsEachPartOfAJoinedDimension) {
   FakeTraining training;
   write("baseline", training);
   training.checkpoints[1].weight[1] += 1;  // column 1: the second of three groups
@@ -219,7 +219,7 @@ TEST_F(TrainingComparisonTest, ADimensionOfSeveralThingsIsSplitInEachOfThem) {
   EXPECT_TRUE(has(verdict(), ", rank 1"));
 }
 
-TEST_F(TrainingComparisonTest, ReplicasThatDifferNameTheRankAndFail) {
+TEST_F(TrainingComparisonTest, NamesTheRankOfDifferingReplicas) {
   FakeTraining training;
   write("baseline", training);
   write("measured", training);
@@ -240,7 +240,7 @@ TEST_F(TrainingComparisonTest, ReplicasThatDifferNameTheRankAndFail) {
   EXPECT_TRUE(has(verdict, ", rank 3")) << verdict.reason;
 }
 
-TEST_F(TrainingComparisonTest, TheVerdictNeedsNothingButWhatWasKept) {
+TEST_F(TrainingComparisonTest, NeedsOnlyWhatWasKept) {
   const auto change = [](FakeTraining& t) { t.checkpoints[2].weight[5] += 1e-3; };
   const Verdict before = judge(change);
   Check::parse(spec()).keep_evidence(RunEvidence(run_));
@@ -250,7 +250,7 @@ TEST_F(TrainingComparisonTest, TheVerdictNeedsNothingButWhatWasKept) {
   EXPECT_EQ(to_json(after), to_json(before));
 }
 
-TEST_F(TrainingComparisonTest, AStepThatBrokeSaysWhy) {
+TEST_F(TrainingComparisonTest, ReportsWhyAStepBroke) {
   write("baseline", {});
   EXPECT_EQ(verdict().outcome, Outcome::Invalid);
   make_folder(folder_.path() / "steps/1-measured");
@@ -289,7 +289,7 @@ TEST_F(TrainingComparisonTest, ForgetsReplicasThatDifferedBeyondACheckpoint) {
   EXPECT_EQ(this->verdict().outcome, Outcome::Pass) << "that attempt continued before they differed";
 }
 
-TEST_F(TrainingComparisonTest, AnAttemptThatContinuedVoidsWhatWasBeyond) {
+TEST_F(TrainingComparisonTest, VoidsWhatLiesBeyondAContinuedAttempt) {
   std::vector<Record> records;
   const auto loss = [&](int64_t step, double value) {
     Record record;

@@ -7,7 +7,7 @@
 
 using namespace assay;
 
-TEST(Verdict, TheWorstDecides) {
+TEST(Verdict, TakesTheWorst) {
   EXPECT_EQ(worst({Outcome::Pass, Outcome::Fail, Outcome::Error}), Outcome::Error);
   EXPECT_EQ(worst({Outcome::Pass, Outcome::Fail, Outcome::Invalid}), Outcome::Fail);
   EXPECT_EQ(worst({Outcome::Pass, Outcome::Invalid}), Outcome::Invalid);
@@ -16,14 +16,14 @@ TEST(Verdict, TheWorstDecides) {
   EXPECT_EQ(worst({}), Outcome::Invalid) << "nothing was run";
 }
 
-TEST(Verdict, ExitCodes) {
+TEST(Verdict, MapsToExitCodes) {
   EXPECT_EQ(exit_code(Outcome::Pass), 0);
   EXPECT_EQ(exit_code(Outcome::Fail), 1);
   EXPECT_EQ(exit_code(Outcome::Error), 1);
   EXPECT_EQ(exit_code(Outcome::Invalid), 3);
 }
 
-TEST(Verdict, JsonAndBack) {
+TEST(Verdict, RoundTripsJson) {
   const Verdict verdict{.name = "n", .outcome = Outcome::Fail, .reason = "r", .figures = {{"x", nullptr}}};
   EXPECT_EQ(to_json(verdict_of(to_json(verdict))), to_json(verdict));
   EXPECT_THROW(outcome_of("pass"), DataError);
@@ -43,7 +43,7 @@ TEST(TensorDiff, FollowsItsFormulas) {
   EXPECT_TRUE(diff.finite);
 }
 
-TEST(TensorDiff, EdgeCases) {
+TEST(TensorDiff, HandlesEdgeCases) {
   const std::vector<float> zero = {0, 0};
   const std::vector<float> one = {0, 1};
   EXPECT_EQ(tensor_diff(zero, zero).diff2, 0);

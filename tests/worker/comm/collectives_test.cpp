@@ -17,10 +17,10 @@ std::string collectives_case_name(const testing::TestParamInfo<std::pair<std::st
 
 }  // namespace
 
-TEST_P(Collectives, AreWhatPlainSumsAre) { expect_fine(num_ranks(), {"collectives"}, environment()); }
-TEST_P(Collectives, InMemoryOfTheirOwn) { expect_fine(num_ranks(), {"buffers"}, environment()); }
+TEST_P(Collectives, EqualPlainSums) { expect_fine(num_ranks(), {"collectives"}, environment()); }
+TEST_P(Collectives, WorkInTheirOwnMemory) { expect_fine(num_ranks(), {"buffers"}, environment()); }
 TEST_P(Collectives, KeepTheirOrder) { expect_fine(num_ranks(), {"order"}, environment()); }
-TEST_P(Collectives, MessagesArrive) { expect_fine(num_ranks(), {"messages"}, environment()); }
+TEST_P(Collectives, DeliverMessages) { expect_fine(num_ranks(), {"messages"}, environment()); }
 
 INSTANTIATE_TEST_SUITE_P(, Collectives,
                          testing::Values(std::pair{"shared_memory", 2}, std::pair{"shared_memory", 3},
@@ -29,16 +29,18 @@ INSTANTIATE_TEST_SUITE_P(, Collectives,
                          collectives_case_name);
 
 // More than the staging areas and pieces of a transfer, of odd sizes.
-TEST(CollectivesLarge, SharedMemory) { expect_fine(3, {"collectives", "700001"}, {{"TRANSPORT", "shared_memory"}}); }
-TEST(CollectivesLarge, Gloo) { expect_fine(3, {"collectives", "700001"}, {{"TRANSPORT", "gloo"}}); }
+TEST(CollectivesLarge, WorkInSharedMemory) {
+  expect_fine(3, {"collectives", "700001"}, {{"TRANSPORT", "shared_memory"}});
+}
+TEST(CollectivesLarge, WorkWithGloo) { expect_fine(3, {"collectives", "700001"}, {{"TRANSPORT", "gloo"}}); }
 
-TEST(Groups, OfAMeshAtOnce) {
+TEST(Groups, WorkForAWholeMesh) {
   expect_fine(4, {"groups"}, {{"TRANSPORT", "shared_memory"}});
   expect_fine(4, {"groups"}, {{"TRANSPORT", "gloo"}});
 }
 
 // Narrower loops, for processors without the widest.
-TEST(CollectivesNarrow, LoopsAddTheSame) {
+TEST(CollectivesNarrow, AddTheSameInLoops) {
   expect_fine(2, {"collectives", "4097"}, {{"ASSAY_SIMD", "plain"}});
   expect_fine(2, {"collectives", "4097"}, {{"ASSAY_SIMD", "avx2"}});
 }

@@ -45,7 +45,7 @@ TEST(WatchdogText, SaysWhoDoesNotAnswer) {
   EXPECT_NE(text.find("rank 1 does not answer"), std::string::npos) << text;
 }
 
-TEST(Ranks, AsText) {
+TEST(Ranks, PrintsRanksAsText) {
   EXPECT_EQ(ranks_text({2}), "rank 2");
   EXPECT_EQ(ranks_text({1, 3}), "ranks 1 and 3");
   EXPECT_EQ(ranks_text({0, 1, 3}), "ranks 0, 1 and 3");

@@ -106,7 +106,7 @@ class Hosts : public testing::Test {
 
 }  // namespace
 
-TEST_F(Hosts, AreFoundAndSaid) {
+TEST_F(Hosts, FindsAndReportsHosts) {
   auto job = start(4, 2, {"describe"});
   for (int rank = 0; rank < 4; ++rank) {
     const Job::End end = job->end(rank);

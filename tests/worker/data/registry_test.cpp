@@ -66,7 +66,7 @@ TEST_F(DataRegistry, MakesTheDataSetOfThePage) {
   EXPECT_NE(make({{"name", "doc_csv_rows"}, {"input_dir", folder_.path().string()}})->hash(), before);
 }
 
-TEST_F(DataRegistry, TheDataSetOfThePageNamesWhatIsWrong) {
+TEST_F(DataRegistry, NamesWhatIsWrongInThePagesDataSet) {
   write_file_atomic(folder_.path() / "train.csv", "0.5,1,0\n2,x,1\n");
   const Json section = {{"name", "doc_csv_rows"}, {"input_dir", folder_.path().string()}};
   EXPECT_NE(refused(section).find("train.csv:2: 'x' is not a number"), std::string::npos) << refused(section);

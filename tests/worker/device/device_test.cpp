@@ -32,7 +32,7 @@ TEST(Threads, UseAllUsableCoresByDefault) {
   ::unsetenv("ASSAY_THREADS");
 }
 
-TEST(Threads, LibtorchAndBlasFollow) {
+TEST(Threads, ApplyToLibtorchAndBlas) {
   const int before = at::get_num_threads();
   ::setenv("ASSAY_THREADS", "1", 1);
   configure_threads(1);
@@ -105,7 +105,7 @@ TEST(LargeBlocks, TakesTheSmallestThatFits) {
   EXPECT_EQ(blocks.take(3 * kMega), large);
 }
 
-TEST(LargeBlocks, NeverOverlapsInRandomUse) {
+TEST(LargeBlocks, DoesNotOverlapInRandomUse) {
   LargeBlocks blocks;
   std::mt19937_64 random(7);
   struct Taken {

@@ -98,7 +98,7 @@ struct HookRun {
   std::unique_ptr<Loader> eval = toy_loader(8, false);
 };
 
-TEST(Hooks, StepMode) {
+TEST(Hooks, CallInStepMode) {
   EngineOptions options = hook_options(EngineOptions::RunMode::Step);
   options.max_steps = 4;
   options.eval_freq = 2;
@@ -112,7 +112,7 @@ TEST(Hooks, StepMode) {
   EXPECT_EQ(checkpoint_names(folder.path()), (std::vector<std::string>{"epoch_1_step_4", "epoch_0_step_2"}));
 }
 
-TEST(Hooks, EpochMode) {
+TEST(Hooks, CallInEpochMode) {
   EngineOptions options = hook_options(EngineOptions::RunMode::Epoch);
   options.eval_freq = 1;
   options.save_epoch = 1;
@@ -156,7 +156,7 @@ TEST(Hooks, RepeatTheRestOfAnEpochWhenResumed) {
   }
 }
 
-TEST(Hooks, Predict) {
+TEST(Hooks, CallInPrediction) {
   HookRun run(hook_options(EngineOptions::RunMode::Step));
   run.engine.predict(*run.eval, std::nullopt);
   const Calls expected =

@@ -32,7 +32,7 @@ void expect_refusal(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-TEST(EngineOptions, Precision) {
+TEST(EngineOptions, ReadsPrecision) {
   const auto precision = [](const Json& engine) { return read_engine_options(config_with(engine)).precision; };
   EXPECT_EQ(precision_name(precision(Json::object())), "float32");
   EXPECT_EQ(precision_name(precision({{"precision", "float64"}})), "float64");
@@ -81,7 +81,7 @@ TEST(EngineOptions, RequireEvaluationsWhereTheyAreUsed) {
   expect_refusal(options_refusal({{"stop_at_target", false}}), "accepted");
 }
 
-TEST(EngineOptions, OptimizerAndSchedule) {
+TEST(EngineOptions, ReadsOptimizerAndSchedule) {
   const EngineOptions o = read_engine_options(config_with(
       Json::object(), {{"name", "LAMB"},
                        {"no_decay", {"bias"}},

@@ -100,9 +100,9 @@ void expect_streams() {
   }
 }
 
-TEST(DropoutStreams, Gpt) { expect_streams<gpt::Gpt, gpt::Options>(); }
-TEST(DropoutStreams, Bert) { expect_streams<bert::Bert, bert::Options>(); }
-TEST(DropoutStreams, Llama) { expect_streams<llama::Llama, llama::Options>(); }
+TEST(DropoutStreams, DifferInGpt) { expect_streams<gpt::Gpt, gpt::Options>(); }
+TEST(DropoutStreams, DifferInBert) { expect_streams<bert::Bert, bert::Options>(); }
+TEST(DropoutStreams, DifferInLlama) { expect_streams<llama::Llama, llama::Options>(); }
 
 }  // namespace
 }  // namespace assay

@@ -67,7 +67,7 @@ TEST(SegmentCosts, FindsTheSlowSegmentAndLeavesNothingBehind) {
   EXPECT_FALSE(module.model().is_training());
 }
 
-TEST(SegmentCosts, Parameters) {
+TEST(SegmentCosts, CountsParameters) {
   UnevenModule module;
   EXPECT_EQ(parameters_of_segments(module.model()), std::vector<double>(kNumSegments, 128 * 128));
 }

@@ -68,7 +68,7 @@ TEST(Dllogger, TakesInNotANumberAndGivesOutValidJson) {
   EXPECT_NE(line.find(R"("loss": "NaN", "g": "-Infinity")"), std::string::npos);
 }
 
-TEST(Dllogger, OlderLinesAndLaunchersPrefixesAreKept) {
+TEST(Dllogger, KeepsOlderLinesAndLauncherPrefixes) {
   // The first releases wrote no elapsed time; later ones wrote local time without a zone; srun puts the rank in front.
   const std::string older =
       R"(DLLL {"timestamp": "1570716921.842053", "datetime": "2019-10-10 14:15:21.842053+00:00", "type": "LOG", "step": [0, 5], "data": {"train.loss": 8.56640625}})";
@@ -83,7 +83,7 @@ TEST(Dllogger, OlderLinesAndLaunchersPrefixesAreKept) {
   EXPECT_EQ(read_one(older).step, (std::vector<int64_t>{0, 5}));
 }
 
-TEST(Dllogger, StepsOfEveryKind) {
+TEST(Dllogger, ReadsStepsOfEveryKind) {
   const auto read_step = [](const std::string& step) {
     return read_one(R"(DLLL {"timestamp": "1.0", "type": "LOG", "step": )" + step + R"(, "data": {"a": 1}})");
   };
@@ -133,7 +133,7 @@ TEST(DlloggerText, ReadsThemBackWithUnitAndFormat) {
   EXPECT_EQ(to_log(contents.records, dialect_named("dllogger-text")), text);
 }
 
-TEST(DlloggerText, AStringWithALineBreakStaysOneLine) {
+TEST(DlloggerText, KeepsAStringWithALineBreakOnOneLine) {
   Record record = metrics();
   record.data = {{"note", "a\nDLL 2026"}};
   EXPECT_EQ(write_one(record, "dllogger-text"), "DLL 2026-11-15 19:43:05.339754 - (0, 5) note : a\\nDLL 2026 ");

@@ -40,7 +40,7 @@ TEST(LosslessDialects, AreTheFiveOfTheSpecification) {
   EXPECT_EQ(names, (std::vector<std::string>{"assay", "dllogger", "tcap", "perflog", "mllog"}));
 }
 
-TEST_P(Lossless, EveryRecordReadsBackEqual) {
+TEST_P(Lossless, ReadsBackEveryRecordEqual) {
   RandomRecords random(11);
   for (int i = 0; i < 5000; ++i) {
     const Record record = random.record();
@@ -51,7 +51,7 @@ TEST_P(Lossless, EveryRecordReadsBackEqual) {
   }
 }
 
-TEST_P(Lossless, LinesAreRecognisedByThisDialectAlone) {
+TEST_P(Lossless, RecognisesOnlyItsOwnLines) {
   RandomRecords random(12);
   for (int i = 0; i < 500; ++i) {
     const std::string line = write(*GetParam(), random.record());
@@ -60,7 +60,7 @@ TEST_P(Lossless, LinesAreRecognisedByThisDialectAlone) {
   }
 }
 
-TEST_P(Lossless, TheJsonIsPlainJson) {
+TEST_P(Lossless, WritesPlainJson) {
   RandomRecords random(13);
   for (int i = 0; i < 2000; ++i) {
     const std::string line = write(*GetParam(), random.record());
@@ -71,7 +71,7 @@ TEST_P(Lossless, TheJsonIsPlainJson) {
 
 // Any line that can be read is written back as it was, when its JSON had Python's form: here lines of a native program
 // with members missing, added and moved.
-TEST_P(Lossless, ChangedLinesAreWrittenBackAsTheyWere) {
+TEST_P(Lossless, WritesChangedLinesBackAsTheyWere) {
   if (GetParam()->name() == "assay") {  // our own lines are strict instead: no member may be unknown
     EXPECT_THROW(read(*GetParam(), "{\"type\":\"event\",\"time_us\":1,\"data\":{},\"more\":1}\n"), DataError);
     return;
@@ -106,7 +106,7 @@ TEST_P(Lossless, ChangedLinesAreWrittenBackAsTheyWere) {
   }
 }
 
-TEST_P(Lossless, MutatedLinesAreReadOrRefused) {
+TEST_P(Lossless, ReadsOrRejectsMutatedLines) {
   RandomRecords random(15);
   for (int i = 0; i < 8000; ++i) {
     std::string line = write(*GetParam(), random.record());
@@ -129,7 +129,7 @@ TEST_P(Lossless, MutatedLinesAreReadOrRefused) {
 INSTANTIATE_TEST_SUITE_P(All, Lossless, testing::ValuesIn(lossless_dialects()),
                          [](const auto& info) { return std::string(info.param->name()); });
 
-TEST(LosslessDialects, EveryChainOfThreeIsLossless) {
+TEST(LosslessDialects, ConvertLosslesslyInChainsOfThree) {
   RandomRecords random(16);
   for (const Dialect* a : lossless_dialects()) {
     for (const Dialect* b : lossless_dialects()) {
@@ -145,7 +145,7 @@ TEST(LosslessDialects, EveryChainOfThreeIsLossless) {
   }
 }
 
-TEST(LosslessDialects, HostileExtraIsCarried) {
+TEST(LosslessDialects, CarryHostileExtraFields) {
   // `extra` comes from files: whatever it holds must neither break a line nor get lost.
   RandomRecords random(17);
   for (const Dialect* dialect : lossless_dialects()) {

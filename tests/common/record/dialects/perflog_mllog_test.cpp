@@ -40,7 +40,7 @@ TEST(Perflog, ReadsAndWritesTheSpecifiedLine) {
   EXPECT_EQ(write_single(event("STEP_END", {{"loss", 0.5}}), "perflog"), line);
 }
 
-TEST(Perflog, MessagesAndAddedFields) {
+TEST(Perflog, KeepsMessagesAndAddedFields) {
   const std::string message =
       R"([PerfLog] {"event": "INIT_START", "other": "hello", "metadata": {"file": "run.py", "lineno": 7, "time_ms": 1, "rank": 3}})";
   Record record = read_single(message);
@@ -60,7 +60,7 @@ TEST(Perflog, MessagesAndAddedFields) {
   EXPECT_EQ(write_single(record, "perflog"), expected);
 }
 
-TEST(Perflog, PrecisionBeyondMillisecondsIsCarried) {
+TEST(Perflog, KeepsPrecisionBeyondMilliseconds) {
   Record record = event("TRAIN_END", Json::object());
   record.time_us += 754;
   record.elapsed_us = 9;
@@ -76,7 +76,7 @@ TEST(Mllog, ReadsAndWritesTheSpecifiedLine) {
   EXPECT_EQ(write_single(event("eval_accuracy", {{"value", 0.75}, {"epoch_num", 4}}), "mllog"), line);
 }
 
-TEST(Mllog, IntervalsNamespacesAndForeignOrderAreKept) {
+TEST(Mllog, KeepsIntervalsNamespacesAndForeignOrder) {
   const std::string start =
       R"(:::MLLOG {"namespace": "", "time_ms": 5, "event_type": "INTERVAL_START", "key": "run_start", "value": null, "metadata": {"file": "a", "lineno": 1}})";
   EXPECT_TRUE(read_single(start).extra.is_null());
@@ -89,7 +89,7 @@ TEST(Mllog, IntervalsNamespacesAndForeignOrderAreKept) {
   EXPECT_EQ(write_single(read_single(write_single(record, "tcap")), "mllog"), foreign);
 }
 
-TEST(Mllog, MetricsAreTrackedStats) {
+TEST(Mllog, WritesMetricsAsTrackedStats) {
   Record record;
   record.type = Record::Type::Metrics;
   record.time_us = 5000;

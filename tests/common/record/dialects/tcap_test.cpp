@@ -54,7 +54,7 @@ TEST_F(Tcap, ReadsAndWritesTheSpecifiedLine) {
   EXPECT_EQ(write_tcap(expected), line);
 }
 
-TEST_F(Tcap, TextOfNumbersIsKept) {
+TEST_F(Tcap, KeepsTheTextOfNumbers) {
   // Formatted by its user, not by str(): read as a number, written as it was, also after a detour.
   const std::string line =
       R"(TCAPPDLL {"timestamp": "1718068145.439885", "datetime": "2024-06-11 09:09:05.439885", "elapsedtime": "1.228824", )"
@@ -65,7 +65,7 @@ TEST_F(Tcap, TextOfNumbersIsKept) {
   EXPECT_EQ(write_tcap(read_tcap(write_tcap(record, "perflog"))), line);
 }
 
-TEST_F(Tcap, InfoLines) {
+TEST_F(Tcap, ReadsInfoLines) {
   const std::string arguments =
       R"(INFO {"local_rank": 2, "datetime": "2024-06-11 09:09:05.439885", "type": "INFO", "data": {"lr": 0.1, "amp": true}})";
   const Record parameters = read_tcap(arguments);
@@ -83,12 +83,12 @@ TEST_F(Tcap, InfoLines) {
   EXPECT_EQ(write_tcap(message), text);
 }
 
-TEST_F(Tcap, InfoOfOtherProgramsIsNotTcap) {
+TEST_F(Tcap, IgnoresInfoLinesOfOtherPrograms) {
   const LogContents contents = parse_log("INFO {not json\nINFO {\"a\": 1}\n", "x");
   EXPECT_EQ(contents.num_unknown, 2u);
 }
 
-TEST_F(Tcap, MetadataHasElapsedTimeFirst) {
+TEST_F(Tcap, WritesElapsedTimeFirstInMetadata) {
   const std::string line =
       R"(TCAPPDLL {"timestamp": "1718068145.439885", "elapsedtime": "0.5", "datetime": "2024-06-11 09:09:05.439885", )"
       R"("type": "METADATA", "metric": "train.ips", "metadata": {"unit": "imgs/s", "format": ":.3f", "GOAL": "MAXIMIZE", "STAGE": "TRAIN"}})";
@@ -99,7 +99,7 @@ TEST_F(Tcap, MetadataHasElapsedTimeFirst) {
   EXPECT_EQ(write_tcap(record), line);
 }
 
-TEST_F(Tcap, TextLineOfTheSpecification) {
+TEST_F(Tcap, WritesTheTextLineOfTheSpecification) {
   const std::string line =
       "TCAPPDLL 2025-05-15 14:20:10.932350 - Epoch: 0 Iteration: 1  rank : 0  train.loss : 0.7  train.ips : 16221.6 "
       "imgs/s";
@@ -116,7 +116,7 @@ TEST_F(Tcap, TextLineOfTheSpecification) {
   EXPECT_EQ(to_log(contents.records, dialect_named("tcap-text")), line + "\n");
 }
 
-TEST_F(Tcap, HandWrittenTextLines) {
+TEST_F(Tcap, ReadsHandWrittenTextLines) {
   const LogContents contents = parse_log(
       "INFO - x - TCAPPDLL 2025-10-24 07:51:02.050000 - Epoch: 3 Iteration: 12 rank: 1 train.loss : 0.25 "
       "train.total_time : 6.35\n"

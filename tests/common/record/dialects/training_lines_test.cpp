@@ -65,7 +65,7 @@ using Step = std::vector<int64_t>;
 
 }  // namespace
 
-TEST_F(TrainingLines, Fleetx) {
+TEST_F(TrainingLines, ReadsFleetx) {
   const Read train = read(kFleetxTrain);
   EXPECT_EQ(train.dialect, "fleetx");
   EXPECT_EQ(train.metrics.step, (Step{0, 10}));
@@ -81,7 +81,7 @@ TEST_F(TrainingLines, Fleetx) {
   EXPECT_EQ(eval.metrics.time_us, 1663709424123000);  // 2022-09-20 21:30:24.123 UTC
 }
 
-TEST_F(TrainingLines, PaddleOcr) {
+TEST_F(TrainingLines, ReadsPaddleOcr) {
   const Read plain = read(kOcr);
   EXPECT_EQ(plain.dialect, "paddleocr");
   EXPECT_EQ(plain.metrics.step, (Step{1, 120}));
@@ -111,7 +111,7 @@ TEST_F(TrainingLines, PaddleOcr) {
   EXPECT_EQ(eval.metrics.data.dump(), R"({"acc":0.5,"norm_edit_dis":0.95,"fps":100.0})");
 }
 
-TEST_F(TrainingLines, PaddleClas) {
+TEST_F(TrainingLines, ReadsPaddleClas) {
   const Read train = read(kClas);
   EXPECT_EQ(train.dialect, "paddleclas");
   EXPECT_EQ(train.metrics.step, (Step{1, 0}));
@@ -129,7 +129,7 @@ TEST_F(TrainingLines, PaddleClas) {
   EXPECT_EQ(average.metrics.data.dump(), R"({"CELoss":6.9,"val.loss":6.8,"top1":0.1})");
 }
 
-TEST_F(TrainingLines, PaddleSeg) {
+TEST_F(TrainingLines, ReadsPaddleSeg) {
   const Read train = read(std::string("2021-03-30 06:55:57 [INFO]\t") + kSeg);
   EXPECT_EQ(train.dialect, "paddleseg");
   EXPECT_EQ(train.metrics.step, (Step{1, 10}));
@@ -144,19 +144,19 @@ TEST_F(TrainingLines, PaddleSeg) {
   EXPECT_EQ(eval.metrics.data.dump(), R"({"#Images":400,"mIoU":0.4759,"Acc":0.9517,"Kappa":"NaN","Dice":0.4876})");
 }
 
-TEST_F(TrainingLines, ProseIsNotTakenForThem) {
+TEST_F(TrainingLines, IgnoresProse) {
   const LogContents contents = parse_log(
       "Starting epoch: 3 now\n[train] loading data\nload [Train] set\n[EVAL] Class IoU:\nepoch: [1/2] done\nips: 3\n",
       "x");
   EXPECT_EQ(contents.num_unknown, 6u);
 }
 
-TEST_F(TrainingLines, UnitsAreToldOnce) {
+TEST_F(TrainingLines, ReportsUnitsOnce) {
   const LogContents contents = parse_log(std::string(kClas) + "\n" + kClas + "\n", "x");
   EXPECT_EQ(contents.records.size(), 4u);  // two units, two lines
 }
 
-TEST_F(TrainingLines, MutatedLinesNeverCrash) {
+TEST_F(TrainingLines, SurvivesMutatedLines) {
   RandomRecords random(51);
   const std::vector<std::string> lines{
       kFleetxTrain,

@@ -40,7 +40,7 @@ class CampaignTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(CampaignTest, DefaultsAreTheUsualOnes) {
+TEST_F(CampaignTest, HasTheUsualDefaults) {
   const Campaign campaign = read(kSmall);
   EXPECT_EQ(campaign.title, "nightly");
   EXPECT_EQ(campaign.site.launcher, "local");
@@ -53,7 +53,7 @@ TEST_F(CampaignTest, DefaultsAreTheUsualOnes) {
   EXPECT_THAT(campaign.cases[0].place, HasSubstr("campaign.yaml:4"));
 }
 
-TEST_F(CampaignTest, EverythingThatCanBeSaid) {
+TEST_F(CampaignTest, ReadsEverythingThatCanBeSet) {
   const Campaign campaign = read(R"(vendor: cpu
 division: open
 launcher: ssh
@@ -94,7 +94,7 @@ master_port: 29500
   EXPECT_EQ(site_of(to_json(site), "test"), site);
 }
 
-TEST_F(CampaignTest, MistakesAreNamedWithTheirPlace) {
+TEST_F(CampaignTest, NamesMistakesWithTheirPlace) {
   const auto with = [](const std::string& line) { return kSmall + line + "\n"; };
   EXPECT_THAT(error_of(with("retrys: 1")),
               HasSubstr("campaign.yaml:5: a campaign has no 'retrys' (did you mean 'retries'?)"));
@@ -118,7 +118,7 @@ TEST_F(CampaignTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error_of(std::string("\0\xff{", 3)), HasSubstr("campaign.yaml"));
 }
 
-TEST_F(CampaignTest, APlanHasAStepForEveryRoundAndAJudgement) {
+TEST_F(CampaignTest, PlansAStepPerRoundAndAJudgement) {
   const PlannedRun made = make_campaign_plan(read(kSmall), ASSAY_SOURCE_DIR);
   std::vector<std::string> names;
   for (const Step& step : made.plan.steps) names.push_back(step.name);
@@ -182,7 +182,7 @@ TEST_F(CampaignTest, FindsWrongPatternsWhenThePlanIsMade) {
   EXPECT_THAT(plan_with(scalar), HasSubstr("case.yaml:10:3: config.patterns: is a list of patterns"));
 }
 
-TEST_F(CampaignTest, WhatHostsMustHaveIsKeptForAResume) {
+TEST_F(CampaignTest, KeepsHostNeedsForAResume) {
   const std::string text = std::string(kSmall) + "  fashion_ddp:pytorch:cpu:1:1:1: /data/other\n";
   const PlannedRun made = make_campaign_plan(read(text), ASSAY_SOURCE_DIR);
   const Json file = Json::parse(to_pretty(preflight_json(made)));
@@ -203,7 +203,7 @@ TEST_F(CampaignTest, WhatHostsMustHaveIsKeptForAResume) {
   EXPECT_EQ(rest.plan.site, made.plan.site);
 }
 
-TEST_F(CampaignTest, ADamagedPreflightFileIsNamed) {
+TEST_F(CampaignTest, NamesADamagedPreflightFile) {
   for (const char* text :
        {"{}", "[]", "7", R"({"schema": "assay/preflight-v9"})", R"({"schema": "assay/preflight-v1", "hardware": 7})",
         R"({"schema": "assay/preflight-v1", "hardware": "x", "data": [1], "versions": {}, "uses": {}})",
@@ -217,7 +217,7 @@ TEST_F(CampaignTest, ADamagedPreflightFileIsNamed) {
   }
 }
 
-TEST_F(CampaignTest, OnSlurmEveryJobBringsTheSetupAlong) {
+TEST_F(CampaignTest, SendsTheSetupWithEverySlurmJob) {
   const fs::path home = folder_.path() / "home";
   make_folder(home / "vendors/mine/simplenet");
   fs::create_directory_symlink(fs::path(ASSAY_SOURCE_DIR) / "cases", home / "cases");
@@ -245,7 +245,7 @@ TEST_F(CampaignTest, OnSlurmEveryJobBringsTheSetupAlong) {
   }
 }
 
-TEST_F(CampaignTest, ALibraryThatIsNamedByItsPathGoesAlong) {
+TEST_F(CampaignTest, SendsALibraryNamedByItsPath) {
   const fs::path library = folder_.path() / "lib" / "own.so";
   make_folder(library.parent_path());
   const std::string text = fmt::format(
@@ -268,7 +268,7 @@ TEST_F(CampaignTest, ALibraryThatIsNamedByItsPathGoesAlong) {
   EXPECT_EQ(back.hash(), made.plan.hash());
 }
 
-TEST_F(CampaignTest, ClosedMeansThatOnlyMutableKeysChange) {
+TEST_F(CampaignTest, AllowsOnlyMutableKeysWhenClosed) {
   const std::string text = std::string(kSmall) + "set: {Optimizer.lr.learning_rate: 0.1}\n";
   try {
     make_campaign_plan(read(text), ASSAY_SOURCE_DIR);

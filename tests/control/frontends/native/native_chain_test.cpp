@@ -36,7 +36,7 @@ TEST(NativeChain, RefersToFilesThatOtherStepsWrite) {
   EXPECT_EQ(weights, plan.folder("train") + "/" + plan.step("train").files.outputs[0]);
 }
 
-TEST(NativeChain, EveryCheckIsOneThatExists) {
+TEST(NativeChain, UsesOnlyExistingChecks) {
   const auto known = check_types();
   const Plan plan = chain_plan(resolved("resnet"));
   for (const Check& check : plan.step("verify").checks) {
@@ -44,7 +44,7 @@ TEST(NativeChain, EveryCheckIsOneThatExists) {
   }
 }
 
-TEST(NativeChain, TheTargetIsThatOfTheCase) {
+TEST(NativeChain, TakesTheTargetFromTheCase) {
   const ResolvedCase found = resolved("resnet");
   const Plan plan = chain_plan(found);
   const auto& checks = plan.step("verify").checks;
@@ -53,12 +53,12 @@ TEST(NativeChain, TheTargetIsThatOfTheCase) {
   EXPECT_EQ(target->to_json()["value"], found.target.value);
 }
 
-TEST(NativeChain, TheSameCaseGivesTheSamePlan) {
+TEST(NativeChain, RepeatsThePlanOfACase) {
   EXPECT_EQ(chain_plan(resolved("resnet")).hash(), chain_plan(resolved("resnet")).hash());
   EXPECT_NE(chain_plan(resolved("resnet")).hash(), chain_plan(resolved("simplenet")).hash());
 }
 
-TEST(NativeChain, ReadinessNamesWhatIsMissing) {
+TEST(NativeChain, NamesWhatIsMissingBeforehand) {
   ResolvedCase found = resolved("resnet");
   const TempFolder folder;
   found.data.path = folder.path() / "nowhere";
@@ -78,7 +78,7 @@ TEST(NativeChain, ReadinessNamesWhatIsMissing) {
   EXPECT_THROW(check_ready(found), ConfigError);
 }
 
-TEST(NativeChain, TheNodeOfRankZeroHasTheWeights) {
+TEST(NativeChain, PutsWeightsOnTheNodeOfRankZero) {
   const ResolvedCase found = resolved("gpt:libtorch::2:4:1");
   const Plan first = train_plan(found, {}, 0);
   EXPECT_EQ(first.steps[0].files.outputs, std::vector<std::string>{"output/model.safetensors"});
@@ -91,7 +91,7 @@ TEST(NativeChain, TheNodeOfRankZeroHasTheWeights) {
   EXPECT_EQ(train_plan(resolved("gpt")).steps[0].limits.max_restarts, 0) << "one process has nobody to lose";
 }
 
-TEST(NativeChain, ParameterServersComeBesideTheTrainers) {
+TEST(NativeChain, AddsParameterServersToTheTrainers) {
   const auto with_mode = [](int nnodes, const std::string& mode) {
     CaseKey key = CaseKey::parse("deepfm");
     key.nnodes = nnodes;

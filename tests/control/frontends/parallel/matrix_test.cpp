@@ -35,7 +35,7 @@ const Json& config_of(const Plan& plan, const std::string& step) {
 
 }  // namespace
 
-TEST(ParallelMatrix, OneProcessThenEachStrategyThenTheVerdict) {
+TEST(ParallelMatrix, PlansOneProcessThenStrategiesThenTheVerdict) {
   const Plan plan = matrix_plan(request("gpt")).plan;
   EXPECT_THAT(step_names(plan), ElementsAre("one-process-float64", "dp2-float64", "pp2-float64", "one-process-float32",
                                             "dp2-float32", "pp2-float32", "verify"));
@@ -57,7 +57,7 @@ TEST(ParallelMatrix, OneProcessThenEachStrategyThenTheVerdict) {
   EXPECT_EQ(verify.checks[3].to_json()["baseline"], "steps/4-one-process-float32");
 }
 
-TEST(ParallelMatrix, TheRunsDifferInNothingButTheStrategy) {
+TEST(ParallelMatrix, ChangesNothingButTheStrategy) {
   const Plan plan = matrix_plan(request("gpt")).plan;
   const Json& alone = config_of(plan, "one-process-float64");
   Json dp = config_of(plan, "dp2-float64");
@@ -78,7 +78,7 @@ TEST(ParallelMatrix, TheRunsDifferInNothingButTheStrategy) {
   EXPECT_EQ(pp["Global"]["global_batch_size"], 8);
 }
 
-TEST(ParallelMatrix, WhatTheUserSetsWins) {
+TEST(ParallelMatrix, PrefersWhatTheUserSets) {
   MatrixRequest wanted = request("gpt");
   wanted.base.sets = {"Optimizer.epsilon=0.5", "Model.hidden_size=64", "Global.seed=3"};
   const Plan plan = matrix_plan(wanted).plan;
@@ -87,7 +87,7 @@ TEST(ParallelMatrix, WhatTheUserSetsWins) {
   EXPECT_EQ(config_of(plan, "one-process-float32")["Global"]["seed"], 3);
 }
 
-TEST(ParallelMatrix, ABatchInPartsIsComparedWithABatchInParts) {
+TEST(ParallelMatrix, ComparesSplitBatchesWithSplitBatches) {
   MatrixRequest wanted = request("resnet");
   wanted.precisions = {"float64"};
   const Plan plan = matrix_plan(wanted).plan;
@@ -97,7 +97,7 @@ TEST(ParallelMatrix, ABatchInPartsIsComparedWithABatchInParts) {
   EXPECT_EQ(plan.step("pp2-float64").checks[0].to_json()["baseline"], "steps/3-one-process-in-4-float64");
 }
 
-TEST(ParallelMatrix, WhatDoesNotApplyIsSaidAndNotRun) {
+TEST(ParallelMatrix, ReportsWhatDoesNotApply) {
   MatrixRequest wanted = request("resnet");
   wanted.strategies = {"sp", "tp2"};
   wanted.precisions = {"float32"};
@@ -110,7 +110,7 @@ TEST(ParallelMatrix, WhatDoesNotApplyIsSaidAndNotRun) {
   EXPECT_EQ(verdict.reason, "resnet has no sequences");
 }
 
-TEST(ParallelMatrix, EveryCaseWithATinySizeCanBePlannedWhole) {
+TEST(ParallelMatrix, PlansEveryCaseWithATinySize) {
   for (const char* name : {"gpt", "llama", "glm", "bert", "resnet", "deepfm", "simplenet"}) {
     MatrixRequest wanted = request(name);
     wanted.strategies.clear();
@@ -121,7 +121,7 @@ TEST(ParallelMatrix, EveryCaseWithATinySizeCanBePlannedWhole) {
   }
 }
 
-TEST(ParallelMatrix, KeepingAndWholeCases) {
+TEST(ParallelMatrix, KeepsFilesAndRunsWholeCases) {
   MatrixRequest wanted = request("gpt");
   wanted.keep = true;
   wanted.tiny = false;
@@ -131,7 +131,7 @@ TEST(ParallelMatrix, KeepingAndWholeCases) {
   EXPECT_THAT(plan.title, Not(HasSubstr("tiny")));
 }
 
-TEST(ParallelMatrix, MistakesAreNamed) {
+TEST(ParallelMatrix, NamesMistakes) {
   const auto refused = [](MatrixRequest wanted) {
     try {
       matrix_plan(wanted);

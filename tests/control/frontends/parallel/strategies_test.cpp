@@ -34,7 +34,7 @@ TEST(Strategies, NamesAreDifferentAndPipelinesHaveEnoughToDo) {
   EXPECT_EQ(names.size(), 17u);
 }
 
-TEST(Strategies, TheGlobalBatchStays) {
+TEST(Strategies, KeepTheGlobalBatch) {
   EXPECT_THAT(texts("dp4", 8), Contains("Global.local_batch_size=2"));
   EXPECT_THAT(texts("dp4", 8), Contains("Global.global_batch_size=8"));
   EXPECT_THAT(texts("sharded3xtp2", 8), Contains("Global.local_batch_size=4"));
@@ -48,7 +48,7 @@ TEST(Strategies, TheGlobalBatchStays) {
   EXPECT_THROW(texts("dp4", 6), UsageError);
 }
 
-TEST(Strategies, AMistypedNameIsHelped) {
+TEST(Strategies, SuggestANameForATypo) {
   try {
     strategy_named("dp3");
     FAIL();
@@ -57,7 +57,7 @@ TEST(Strategies, AMistypedNameIsHelped) {
   }
 }
 
-TEST(Strategies, OnlyTransformersHaveSequencesAndModelsOfBlocksRecompute) {
+TEST(Strategies, LimitSequencesAndRecomputeToModelsThatHaveThem) {
   for (const char* name : {"gpt", "llama", "glm", "bert"}) {
     for (const ParallelStrategy& strategy : strategies()) {
       EXPECT_EQ(not_applicable(strategy, parallel_model(name)), "") << name << " " << strategy.name;

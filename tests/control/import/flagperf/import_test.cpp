@@ -58,7 +58,7 @@ struct Imported {
 
 }  // namespace
 
-TEST(FlagperfImport, AWholeTreeLoads) {
+TEST(FlagperfImport, LoadsAWholeTree) {
   const FlagperfHome home;
   const Imported imported(home);
   EXPECT_EQ(imported.lost(), "");
@@ -79,7 +79,7 @@ TEST(FlagperfImport, AWholeTreeLoads) {
   }
 }
 
-TEST(FlagperfImport, TheCampaign) {
+TEST(FlagperfImport, WritesTheCampaign) {
   const FlagperfHome home;
   const std::string text = read_file(Imported(home).folder / "campaign.yaml");
   EXPECT_THAT(text, AllOf(HasSubstr("vendor: acme\n"), HasSubstr("division: closed\n"), HasSubstr("launcher: ssh\n"),
@@ -90,7 +90,7 @@ TEST(FlagperfImport, TheCampaign) {
 
 // FlagPerf lets vendors change anything with nothing but a printed line. Here the import names each such change, keeps
 // it as it is, and the closed division refuses it.
-TEST(FlagperfImport, ImmutableOverridesAreReportedAndRefused) {
+TEST(FlagperfImport, ReportsAndRejectsImmutableOverrides) {
   const FlagperfHome home;
   home.training("acme/tiny-pytorch/config/config_common.py", "target_acc1 = 20\n");
   home.config("from config_common import *\ntrain_batch_size = 64\nlr = 0.5\nbetas = (0.9, 0.999)\n");
@@ -114,7 +114,7 @@ TEST(FlagperfImport, ImmutableOverridesAreReportedAndRefused) {
   EXPECT_THAT(read_file(imported.folder / "campaign.yaml"), HasSubstr("needs division: open"));
 }
 
-TEST(FlagperfImport, AnOverrideThatCannotBeReadIsReportedToo) {
+TEST(FlagperfImport, ReportsAnUnreadableOverride) {
   const FlagperfHome home;
   home.base("vendor: str = None\nlr = compute()\nseed = 1\nmomentum = 0.9\n");
   home.config("lr = 0.5\nif big():\n    seed = 2\nmomentum = 0.9\n");
@@ -139,7 +139,7 @@ TEST(FlagperfImport, ImportsFromElsewhereMakeNamesOfVendorsSuspect) {
   EXPECT_THAT(error_of([&] { imported.resolve(kTinyKey); }), HasSubstr("mystery may not be changed"));
 }
 
-TEST(FlagperfImport, ATargetIsNeverMutable) {
+TEST(FlagperfImport, KeepsTargetsImmutable) {
   const FlagperfHome home;
   home.training("benchmarks/tiny/pytorch/config/mutable_params.py",
                 "mutable_params = ['vendor', 'target_acc1', 'gone']\n");
@@ -153,7 +153,7 @@ TEST(FlagperfImport, ATargetIsNeverMutable) {
   EXPECT_THAT(error_of([&] { Imported(home).resolve(kTinyKey); }), HasSubstr("target.value may not be changed"));
 }
 
-TEST(FlagperfImport, LossesAreToFall) {
+TEST(FlagperfImport, ExpectsLossesToFall) {
   const FlagperfHome home;
   home.base("vendor: str = None\ntarget_val_loss: float = 0.48\ntarget_lang = 'de'\n");
   const ResolvedCase resolved = Imported(home).resolve(kTinyKey);
@@ -161,7 +161,7 @@ TEST(FlagperfImport, LossesAreToFall) {
   EXPECT_EQ(resolved.target.goal, Goal::Minimize);
 }
 
-TEST(FlagperfImport, NumbersKeepOneTypeAKey) {
+TEST(FlagperfImport, KeepsOneNumberTypePerKey) {
   const FlagperfHome home;
   home.base("vendor: str = None\nlr: float = 24\nwarmup = 0\nsteps = [1, 2]\nmixed = [1, 0.5]\n");
   home.training("benchmarks/tiny/pytorch/config/mutable_params.py",
@@ -176,7 +176,7 @@ TEST(FlagperfImport, NumbersKeepOneTypeAKey) {
   EXPECT_EQ(resolved.config.find("mixed")->text(), "[2.0, 3.0]");
 }
 
-TEST(FlagperfImport, OtherTypesAreNamedAndRefusedLater) {
+TEST(FlagperfImport, NamesOtherTypesForLaterRejection) {
   const FlagperfHome home;
   home.config("train_batch_size = 'many'\n");
   const Imported imported(home);
@@ -185,7 +185,7 @@ TEST(FlagperfImport, OtherTypesAreNamedAndRefusedLater) {
   EXPECT_THAT(error_of([&] { imported.resolve(kTinyKey); }), HasSubstr("must be an integer"));
 }
 
-TEST(FlagperfImport, NoneOfAVendorIsWithoutEffect) {
+TEST(FlagperfImport, IgnoresNoneOfAVendor) {
   const FlagperfHome home;
   home.config("lr = None\nnothing = None\n");
   const Imported imported(home);
@@ -203,7 +203,7 @@ TEST(FlagperfImport, NamesOfOursAreNotTakenOver) {
   imported.resolve(kTinyKey);
 }
 
-TEST(FlagperfImport, SeveralFrameworksOfOneModel) {
+TEST(FlagperfImport, ImportsSeveralFrameworksOfOneModel) {
   const FlagperfHome home;
   home.training("benchmarks/tiny/paddle/config/_base.py", "vendor = None\nlr = 0.2\n");
   home.training("benchmarks/tiny/paddle/config/mutable_params.py", "mutable_params = ['vendor']\n");
@@ -215,7 +215,7 @@ TEST(FlagperfImport, SeveralFrameworksOfOneModel) {
   EXPECT_EQ(imported.resolve(kTinyKey).config.find("lr")->text(), "0.1");
 }
 
-TEST(FlagperfImport, EnvironmentAndRequirements) {
+TEST(FlagperfImport, ImportsEnvironmentAndRequirements) {
   const FlagperfHome home;
   home.training("acme/tiny-pytorch/config/environment_variables.sh",
                 "export A=1\nexport B='$HOME'\nexport C=$(date)\n");
@@ -228,7 +228,7 @@ TEST(FlagperfImport, EnvironmentAndRequirements) {
   EXPECT_THAT(imported.notes(), HasSubstr("assay installs nothing"));
 }
 
-TEST(FlagperfImport, CasesThatAreNotThereAreNamed) {
+TEST(FlagperfImport, NamesMissingCases) {
   const FlagperfHome home;
   home.training("run_benchmarks/config/test_conf.py",
                 "VENDOR = 'acme'\nCASES = {\n 'gone:pytorch:X1:1:8:1': '/d',\n 'tiny:pytorch:X1:2:8:1': '/d',\n"
@@ -240,7 +240,7 @@ TEST(FlagperfImport, CasesThatAreNotThereAreNamed) {
   EXPECT_THAT(imported.notes(), HasSubstr("the campaign has no cases"));
 }
 
-TEST(FlagperfImport, SettingsWithoutAPlaceAreNamed) {
+TEST(FlagperfImport, NamesSettingsWithoutAPlace) {
   const FlagperfHome home;
   home.training("run_benchmarks/config/test_conf.py",
                 "VENDOR = 'acme'\nACCE_CONTAINER_OPT = ' --gpus all'\nCLEAR_CACHES = True\nSOMETHING = 3\n"
@@ -252,7 +252,7 @@ TEST(FlagperfImport, SettingsWithoutAPlaceAreNamed) {
                     Not(HasSubstr("CLEAR_CACHES")), Not(HasSubstr("CASES was"))));
 }
 
-TEST(FlagperfImport, AFileThatIsNoPythonIsNamedAndTheRestImported) {
+TEST(FlagperfImport, NamesAFileThatIsNotPythonAndImportsTheRest) {
   const FlagperfHome home;
   home.training("acme/tiny-pytorch/config/config_X1x1x1.py", "lr = (\n");
   const Imported imported(home);
@@ -261,7 +261,7 @@ TEST(FlagperfImport, AFileThatIsNoPythonIsNamedAndTheRestImported) {
   imported.resolve(kTinyKey);
 }
 
-TEST(FlagperfImport, OtherFrameworksNeedAHand) {
+TEST(FlagperfImport, ReportsOtherFrameworksForManualWork) {
   const FlagperfHome home;
   home.training("benchmarks/big/megatron/run_pretraining.py", "");
   home.training("acme/big-megatron/config/config_X1x1x8.py", "seqlength = 4096\n");
@@ -271,14 +271,14 @@ TEST(FlagperfImport, OtherFrameworksNeedAHand) {
   EXPECT_EQ(imported.resolve("big:megatron:X1:1:8:1").config.find("seqlength")->as_int(), 4096);
 }
 
-TEST(FlagperfImport, NoTreeIsAnError) {
+TEST(FlagperfImport, RejectsAMissingTree) {
   const TempHome home;
   EXPECT_THAT(error_of([&] { read_flagperf_tree(home.path()); }), HasSubstr("is no FlagPerf tree"));
   const FlagperfHome tree;
   EXPECT_EQ(read_flagperf_tree(tree.tree() / "training").cases.size(), 1u);
 }
 
-TEST(WriteImport, AllOrNothing) {
+TEST(WriteImport, WritesAllOrNothing) {
   const TempHome home;
   FlagperfImport import;
   import.files = {{"a/one.yaml", "1"}, {"b/two.yaml", "2"}, { "campaign.yaml", "3" }};

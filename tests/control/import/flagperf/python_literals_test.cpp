@@ -46,7 +46,7 @@ std::string value_of(const std::string& expression) { return read_python("x = " 
 
 }  // namespace
 
-TEST(PythonLiterals, Numbers) {
+TEST(PythonLiterals, ReadsNumbers) {
   EXPECT_EQ(value_of("1_000"), "1000");
   EXPECT_EQ(value_of("0xFF"), "255");
   EXPECT_EQ(value_of("0o17"), "15");
@@ -65,7 +65,7 @@ TEST(PythonLiterals, Numbers) {
   }
 }
 
-TEST(PythonLiterals, Strings) {
+TEST(PythonLiterals, ReadsStrings) {
   EXPECT_EQ(value_of(R"("a" 'b' """c""" '''d''')"), "'abcd'");
   EXPECT_EQ(value_of(R"(r"\n" u"\t" "\x41\u00e4\U0001F600\101\q")"), "'\\n\tA\u00e4\U0001F600A\\q'");
   EXPECT_EQ(value_of("\"it's\""), "'it's'");
@@ -78,7 +78,7 @@ TEST(PythonLiterals, Strings) {
   EXPECT_THAT(value_of(R"("\0")"), HasSubstr("not read"));
 }
 
-TEST(PythonLiterals, Containers) {
+TEST(PythonLiterals, ReadsContainers) {
   EXPECT_EQ(value_of("[1, 'a', None, True, (2, 3), [],]"), "[1, 'a', null, true, [2, 3], []]");
   EXPECT_EQ(value_of("{'a': 1, \"b\": {'c': [2]},}"), "{a: 1, b: {c: [2]}}");
   EXPECT_EQ(value_of("dict(a=1, b='x')"), "{a: 1, b: 'x'}");
@@ -96,7 +96,7 @@ TEST(PythonLiterals, Containers) {
 }
 
 // Expected values are what CPython 3.11 prints.
-TEST(PythonLiterals, Arithmetic) {
+TEST(PythonLiterals, ComputesArithmetic) {
   EXPECT_EQ(value_of("2 + 3 * 4 - 1"), "13");
   EXPECT_EQ(value_of("(2 + 3) * 4"), "20");
   EXPECT_EQ(value_of("2**15 * 1024"), "33554432");
@@ -149,7 +149,7 @@ declared: int
   EXPECT_EQ(read.lost(), "");
 }
 
-TEST(PythonLiterals, WhatIsNotExecutedIsNamedWithItsNames) {
+TEST(PythonLiterals, NamesWhatIsNotExecuted) {
   const PythonRead read = read_python(R"(import torch
 lr = 0.1
 seed = 1
@@ -184,12 +184,12 @@ print("hello")
             "16 options: an assignment to a part of something is not executed\n");
 }
 
-TEST(PythonLiterals, AValueThatDependsOnAnUnreadOneIsNotGuessed) {
+TEST(PythonLiterals, DoesNotGuessDependentValues) {
   const PythonRead read = read_python("a = 1\nif x:\n    a = 2\nb = a * 2\n");
   EXPECT_EQ(read.text("b"), "not read: 'a' is not known, see f.py:2");
 }
 
-TEST(PythonLiterals, FunctionsAndModulesAreNoConfiguration) {
+TEST(PythonLiterals, IgnoresFunctionsAndModules) {
   const PythonRead read = read_python(R"(import os, torch.nn as nn
 from typing import ClassVar
 @decorated
@@ -241,7 +241,7 @@ TEST(PythonLiterals, ImportsOfFilesInTheSameFolder) {
   EXPECT_THAT(lost, ElementsAre("config_common.py:4", "main.py:3", "main.py:4"));
 }
 
-TEST(PythonLiterals, CirclesOfImportsEnd) {
+TEST(PythonLiterals, EndsAtCirclesOfImports) {
   const TempHome home;
   home.write("a.py", "from b import *\nx = 1\n");
   home.write("b.py", "from a import *\ny = 2\n");
@@ -252,7 +252,7 @@ TEST(PythonLiterals, CirclesOfImportsEnd) {
   EXPECT_FALSE(reader.issues().empty());
 }
 
-TEST(PythonLiterals, WhatPythonRefusesCountsAsNothing) {
+TEST(PythonLiterals, IgnoresWhatPythonRejects) {
   for (const char* text : {"a = 1\nb = (2\n", "a = 1\nb = 'x\n", "a = 1\n  b = 2\n", "a = 1\nb = 2 ?\n",
                            "a = 1\nb = )\n", "a = 1\nb = '''x\n", "a = 1 \\ \n", "a = 1\nb\xff = 2\n"}) {
     const PythonRead read = read_python(text);
@@ -262,7 +262,7 @@ TEST(PythonLiterals, WhatPythonRefusesCountsAsNothing) {
   }
 }
 
-TEST(PythonLiterals, DuplicateKeysAreRemarked) {
+TEST(PythonLiterals, ReportsDuplicateKeys) {
   const PythonRead read = read_python("C = {\n 'a': 1,\n 'a': 2,\n}\n");
   EXPECT_EQ(read.text("C"), "{a: 2}");
   ASSERT_EQ(read.issues.size(), 1u);
@@ -271,7 +271,7 @@ TEST(PythonLiterals, DuplicateKeysAreRemarked) {
 }
 
 // Each of these would take Python, or a careless reader, minutes, gigabytes or the whole stack.
-TEST(PythonLiterals, HostileInputIsQuick) {
+TEST(PythonLiterals, HandlesHostileInputQuickly) {
   const Stopwatch watch;
   std::string deep = "x = " + std::string(50000, '(') + "1" + std::string(50000, ')') + "\n";
   std::string wide = "x = [0] * 10000\n", chain = "x = [0]\n", text = "s = 'a' * 60000\n", many = "if x:\n";
@@ -291,7 +291,7 @@ TEST(PythonLiterals, HostileInputIsQuick) {
   EXPECT_LT(watch.seconds(), 20);
 }
 
-TEST(PythonLiterals, GarbageNeverCrashes) {
+TEST(PythonLiterals, SurvivesGarbage) {
   const std::string seed_text =
       "from x import *\nimport os\nlr: float = 1e-3 * 2**4 % 3\nx = {'a': [1, (2,)], 'b': f'{lr}'}\nif a:\n    b = 1\n"
       "def f():\n    pass\ns = 'a' \"b\" r'''c'''\nC = os.path.join('a', s)\ny = dict(a=1)[\"a\"]\nz, w = 1, 2; v += "

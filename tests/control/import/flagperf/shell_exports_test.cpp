@@ -19,7 +19,7 @@ std::string exports_text(const ShellExports& read) {
 
 }  // namespace
 
-TEST(ShellExports, PlainExportsOnly) {
+TEST(ShellExports, ReadsPlainExportsOnly) {
   const ShellExports read = read_shell_exports(R"(#!/bin/bash
 # a comment
 export A=1
@@ -32,7 +32,7 @@ two
   EXPECT_EQ(exports_text(read), "A=1\nB=two words\nC=$literal\nD=x,y:z/w\nE=onetwo\n");
 }
 
-TEST(ShellExports, WhatNeedsAShellIsNamed) {
+TEST(ShellExports, NamesWhatNeedsAShell) {
   const ShellExports read = read_shell_exports(R"(set -x
 export A=$(readlink -f x)
 export B=${C-1}

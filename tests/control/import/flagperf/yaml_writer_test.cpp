@@ -9,7 +9,7 @@
 
 using namespace assay;
 
-TEST(YamlWriter, Lines) {
+TEST(YamlWriter, WritesLines) {
   YamlWriter yaml;
   yaml.comment("made\nby hand");
   yaml.entry("a", Value::string("text"));
@@ -25,7 +25,7 @@ TEST(YamlWriter, Lines) {
             "m: {_inherited_: False, \"x y\": []}\n");
 }
 
-TEST(YamlWriter, EveryTextIsReadBack) {
+TEST(YamlWriter, WritesTextThatReadsBack) {
   std::mt19937 random(3);
   const std::string alphabet = " ab1.:#?-{}[],&*!|>'\"%@`\\\n\t\x01\x7f\xc3\xa9~<=/_";
   std::vector<std::string> texts = {"",  "yes",  "no",   "null", "~", "1",    "1e5", "0x1f", "True", "-",

@@ -27,7 +27,7 @@ using Addresses = std::map<int, std::string>;
 
 }  // namespace
 
-TEST_F(DeviceAddressesTest, AFileAsHostsHaveIt) {
+TEST_F(DeviceAddressesTest, ReadAHostsFile) {
   const DeviceAddresses found = read(
       "address_0=192.168.100.101\nnetmask_0=255.255.255.0\nnetdetect_0=192.168.100.1\n\n# the second\n"
       "address_1 = 192.168.101.101\r\ngateway_1=192.168.101.1\naddress_10=fe80::1\n");
@@ -35,14 +35,14 @@ TEST_F(DeviceAddressesTest, AFileAsHostsHaveIt) {
   EXPECT_TRUE(found.ignored.empty()) << found.ignored[0];
 }
 
-TEST_F(DeviceAddressesTest, WithoutAFileThereAreNone) {
+TEST_F(DeviceAddressesTest, AreEmptyWithoutAFile) {
   const DeviceAddresses found = read_device_addresses(folder_.path() / "none");
   EXPECT_TRUE(found.addresses.empty());
   EXPECT_TRUE(found.ignored.empty());
   EXPECT_TRUE(read("").addresses.empty());
 }
 
-TEST_F(DeviceAddressesTest, BadLinesArePassedOverAndNamed) {
+TEST_F(DeviceAddressesTest, SkipAndNameBadLines) {
   const DeviceAddresses found = read(
       "address_0=10.0.0.1\naddress_1=10.0.0\naddress_=10.0.0.2\naddress_-1=10.0.0.2\naddress_99999999999999999999=1.2."
       "3.4\n"
@@ -59,7 +59,7 @@ TEST_F(DeviceAddressesTest, BadLinesArePassedOverAndNamed) {
   }
 }
 
-TEST_F(DeviceAddressesTest, ManyBadLinesAreCounted) {
+TEST_F(DeviceAddressesTest, CountManyBadLines) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "x\n";
   const DeviceAddresses found = read(text + "address_5=10.0.0.5\n");
@@ -68,7 +68,7 @@ TEST_F(DeviceAddressesTest, ManyBadLinesAreCounted) {
   EXPECT_TRUE(mentions(found.ignored.back(), "and 990 more lines"));
 }
 
-TEST_F(DeviceAddressesTest, WhatIsNoFileOrTooLargeIsPassedOver) {
+TEST_F(DeviceAddressesTest, SkipWhatIsNotAFileOrTooLarge) {
   DeviceAddresses found = read("address_0=10.0.0.1\n" + std::string(2 << 20, ' '));
   EXPECT_TRUE(found.addresses.empty());
   ASSERT_EQ(found.ignored.size(), 1u);
@@ -81,13 +81,13 @@ TEST_F(DeviceAddressesTest, WhatIsNoFileOrTooLargeIsPassedOver) {
   EXPECT_TRUE(mentions(found.ignored.at(0), "is not a regular file")) << "and nobody waits for it";
 }
 
-TEST_F(DeviceAddressesTest, ALinkIsTheAdministratorsAffair) {
+TEST_F(DeviceAddressesTest, FollowAnAdministratorsLink) {
   write_file_atomic(folder_.path() / "real", "address_0=10.0.0.1\n");
   fs::create_symlink("real", file_);
   EXPECT_EQ(read_device_addresses(file_).addresses, (Addresses{{0, "10.0.0.1"}}));
 }
 
-TEST_F(DeviceAddressesTest, GarbageIsNeverAnAddress) {
+TEST_F(DeviceAddressesTest, RejectGarbage) {
   std::mt19937 random(7);
   constexpr char kPieces[] =
       "address_0=.:\n\r\t \0#fe1x9"
@@ -108,7 +108,7 @@ TEST(DeviceAddressesJson, ComesBackAsItWas) {
   EXPECT_TRUE(device_addresses_of(device_addresses_json({}), "x").empty());
 }
 
-TEST(DeviceAddressesJson, WhatIsWrongIsNamed) {
+TEST(DeviceAddressesJson, NameWhatIsWrong) {
   const auto error_of = [](const char* text) {
     return message_of<DataError>([&] { device_addresses_of(Json::parse(text), "job.json"); });
   };

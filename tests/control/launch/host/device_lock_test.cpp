@@ -20,7 +20,7 @@ DeviceUse use_of(std::vector<int> devices, const std::string& run = "run-1") {
 
 }  // namespace
 
-TEST(DeviceLock, ADeviceInUseIsNamedWithWhoHasIt) {
+TEST(DeviceLock, NamesTheUserOfADevice) {
   const JobFolder folder;
   const fs::path where = folder.top() / "device-locks";
   const DeviceLocks first(where, use_of({0, 1}));
@@ -57,13 +57,13 @@ TEST(DeviceLock, EndsWithItsHolderHoweverThatEnds) {
   ::close(ready[1]);
 }
 
-TEST(DeviceLock, ADeviceForSeveralRanksIsLockedOnce) {
+TEST(DeviceLock, LocksADeviceOfSeveralRanksOnce) {
   const JobFolder folder;
   EXPECT_NO_THROW(DeviceLocks(folder.locks(), use_of({0, 0, 1, 0})));
   EXPECT_NO_THROW(DeviceLocks(folder.locks(), use_of({})));
 }
 
-TEST(DeviceLock, WhatOthersPutInTheFolderIsNotBelieved) {
+TEST(DeviceLock, DistrustsFilesOfOthers) {
   const JobFolder folder;
   const fs::path lock = folder.locks() / "A100_80GB-0.lock";
   const fs::path target = folder.top() / "precious";

@@ -59,7 +59,7 @@ TEST_F(HostSetupTest, HasItsVariablesAndTheRunFolder) {
   EXPECT_EQ(log(), "a vendor " + fs::canonical(folder_.run()).string() + "\n");
 }
 
-TEST_F(HostSetupTest, AFailureTellsItsLastLinesAndLeavesNoMark) {
+TEST_F(HostSetupTest, ReportsTheLastLinesOfAFailure) {
   const LaunchRequest request = job("echo x >> count; echo old; echo no driver; test -e good");
   for (int i = 0; i < 2; ++i) {
     HostSetup setup(request);
@@ -76,14 +76,14 @@ TEST_F(HostSetupTest, AFailureTellsItsLastLinesAndLeavesNoMark) {
   EXPECT_EQ(num_runs(), 3u);
 }
 
-TEST_F(HostSetupTest, AFailureLeavesNothingRunning) {
+TEST_F(HostSetupTest, LeavesNothingRunningAfterAFailure) {
   const LaunchRequest request = job("setsid sleep 100 & exit 3");
   HostSetup setup(request);
   EXPECT_EQ(end_of(setup).infrastructure, "setup: exit code 3");
   EXPECT_TRUE(find_tree(setup_mark(request)).empty());
 }
 
-TEST_F(HostSetupTest, AProgramThatIsNotThereIsNamed) {
+TEST_F(HostSetupTest, NamesAMissingProgram) {
   LaunchRequest request = job("true");
   request.site.setup = {"code/vendor-x/setup"};
   HostSetup setup(request);
@@ -91,7 +91,7 @@ TEST_F(HostSetupTest, AProgramThatIsNotThereIsNamed) {
       mentions(message_of<InfrastructureError>([&] { setup.wait_for(10, -1); }), "cannot start code/vendor-x/setup"));
 }
 
-TEST_F(HostSetupTest, JobsThatComeAtOnceWaitForTheOneThatRunsIt) {
+TEST_F(HostSetupTest, WaitsForTheJobThatRunsIt) {
   const LaunchRequest request = job("echo x >> count; until test -e go; do sleep 0.02; done");
   HostSetup first(request), second(request);
   EXPECT_FALSE(first.wait_for(0.1, -1));
@@ -105,7 +105,7 @@ TEST_F(HostSetupTest, JobsThatComeAtOnceWaitForTheOneThatRunsIt) {
   EXPECT_EQ(num_runs(), 1u);
 }
 
-TEST_F(HostSetupTest, WhoWaitedTriesItselfAfterAFailure) {
+TEST_F(HostSetupTest, RetriesAfterAnothersFailure) {
   HostSetup first(job("echo x >> count; until test -e go; do sleep 0.02; done; exit 1"));
   HostSetup second(job(kCount));
   EXPECT_FALSE(first.wait_for(0.1, -1));
@@ -116,7 +116,7 @@ TEST_F(HostSetupTest, WhoWaitedTriesItselfAfterAFailure) {
   EXPECT_EQ(num_runs(), 2u);
 }
 
-TEST_F(HostSetupTest, AStopEndsItAndLeavesNoMark) {
+TEST_F(HostSetupTest, EndsAtAStopWithoutAMark) {
   const LaunchRequest request = job("echo x >> count; sleep 100 & setsid sleep 100 & wait");
   HostSetup setup(request);
   EXPECT_FALSE(setup.wait_for(0.1, -1));
@@ -130,7 +130,7 @@ TEST_F(HostSetupTest, AStopEndsItAndLeavesNoMark) {
   EXPECT_TRUE(end_of(next).status.ok()) << "the lock is free";
 }
 
-TEST_F(HostSetupTest, DestroyedItEndsWhatItStarted) {
+TEST_F(HostSetupTest, EndsWhatItStartedWhenDestroyed) {
   const LaunchRequest request = job("sleep 100 & setsid sleep 100 & wait");
   { EXPECT_FALSE(HostSetup(request).wait_for(0.2, -1)); }
   EXPECT_TRUE(find_tree(setup_mark(request)).empty());
@@ -139,7 +139,7 @@ TEST_F(HostSetupTest, DestroyedItEndsWhatItStarted) {
 }
 
 // So nobody begins before a reaper has ended what a killed supervisor left.
-TEST_F(HostSetupTest, AProcessThatWasForkedBeforeKeepsTheLock) {
+TEST_F(HostSetupTest, KeepsTheLockInForkedProcesses) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t killed = ::fork();
@@ -167,7 +167,7 @@ TEST_F(HostSetupTest, AProcessThatWasForkedBeforeKeepsTheLock) {
   ::close(ready[1]);
 }
 
-TEST_F(HostSetupTest, RanksBeginWhenAllHostsOfTheJobArePrepared) {
+TEST_F(HostSetupTest, StartsRanksWhenAllHostsArePrepared) {
   HostSetup first(job(kCount, 2, 0));
   ASSERT_TRUE(becomes_true(30, [&] {
     EXPECT_FALSE(first.wait_for(0.1, -1)) << "node2 is not prepared";

@@ -53,7 +53,7 @@ TEST(JobState, ComesBackAsItWasWritten) {
   EXPECT_EQ(back->ended_us, state.ended_us);
 }
 
-TEST(JobState, OneThatIsJustWrittenIsLookedAtAgainAndAnOldWreckIsAnError) {
+TEST(JobState, RetriesWhileStateIsBeingWrittenAndRejectsOldCorruptState) {
   const JobFolder folder;
   const fs::path path = folder.step() / "state.node1.json";
   std::ofstream(path) << "{\"state\": \"run";
@@ -63,7 +63,7 @@ TEST(JobState, OneThatIsJustWrittenIsLookedAtAgainAndAnOldWreckIsAnError) {
   EXPECT_TRUE(mentions(message_of<DataError>([&] { read_state(folder.step(), 1); }), path.string()));
 }
 
-TEST(JobState, AnErrorNamesTheField) {
+TEST(JobState, NamesTheFieldInErrors) {
   for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{{"state", "dancing"},
                                                                             {"pid", "x"},
                                                                             {"started", "yesterday"},
@@ -77,7 +77,7 @@ TEST(JobState, AnErrorNamesTheField) {
   }
 }
 
-TEST(JobState, TheStateOfAnotherAttemptSaysNothing) {
+TEST(JobState, IgnoresTheStateOfAnotherAttempt) {
   const JobFolder folder;
   write_state(folder.step(), ended_state());
   LaunchRequest job = folder.request("true", 2);
@@ -91,7 +91,7 @@ TEST(JobState, TheStateOfAnotherAttemptSaysNothing) {
   EXPECT_FALSE(state_of_attempt(job));
 }
 
-TEST(JobState, ALeaseChangesAsLongAsItIsKept) {
+TEST(JobState, ChangesTheLeaseWhileItIsKept) {
   const JobFolder folder;
   EXPECT_EQ(read_lease(folder.step(), 0), "");
   std::string last;
@@ -106,7 +106,7 @@ TEST(JobState, ALeaseChangesAsLongAsItIsKept) {
   EXPECT_EQ(read_lease(folder.step(), 1), last);
 }
 
-TEST(JobState, AStopTellsItsGrace) {
+TEST(JobState, ReportsTheGraceOfAStop) {
   const JobFolder folder;
   EXPECT_FALSE(read_stop(folder.step(), 0));
   write_stop(folder.step(), 0, 1.5);
@@ -117,7 +117,7 @@ TEST(JobState, AStopTellsItsGrace) {
   }
 }
 
-TEST(JobState, OneSupervisorHoldsTheLock) {
+TEST(JobState, LetsOneSupervisorHoldTheLock) {
   const JobFolder folder;
   EXPECT_FALSE(supervisor_lives(folder.step(), 0));
   {

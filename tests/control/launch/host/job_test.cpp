@@ -62,7 +62,7 @@ TEST(Job, KeepsSecretsFromOthersAndKeysFromHosts) {
   EXPECT_FALSE(mentions(read_file(path), "/home/me/key"));
 }
 
-TEST(Job, AnErrorNamesFileAndField) {
+TEST(Job, NamesFileAndFieldInErrors) {
   const JobFolder folder;
   const fs::path path = folder.step() / "job.node1.json";
   const Json good = to_json(full_request(folder));
@@ -104,7 +104,7 @@ TEST(Job, AnErrorNamesFileAndField) {
   }
 }
 
-TEST(Job, GarbageIsAnErrorAndNeverMore) {
+TEST(Job, RejectsGarbage) {
   const JobFolder folder;
   const fs::path path = folder.step() / "job.node1.json";
   const std::string good = to_pretty(to_json(full_request(folder)));
@@ -127,7 +127,7 @@ TEST(Job, GarbageIsAnErrorAndNeverMore) {
   EXPECT_GT(refused, 200);
 }
 
-TEST(Job, WhatIsNoPlainFileOfOursIsRefused) {
+TEST(Job, RejectsWhatIsNotOurPlainFile) {
   const JobFolder folder;
   const fs::path path = folder.step() / "job.node1.json";
   const auto refusal = [&] { return message_of<DataError>([&] { read_job(folder.step(), 1); }); };
@@ -148,7 +148,7 @@ TEST(Job, WhatIsNoPlainFileOfOursIsRefused) {
   EXPECT_TRUE(mentions(message_of<DataError>([&] { read_job(folder.step(), 0); }), "node_rank is 1"));
 }
 
-TEST(Job, AFileThatIsTooLargeIsNotRead) {
+TEST(Job, DoesNotReadAFileThatIsTooLarge) {
   const JobFolder folder;
   const fs::path path = folder.top() / "large";
   put_text(path, std::string(1001, 'x'));

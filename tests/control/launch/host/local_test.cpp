@@ -36,7 +36,7 @@ class LocalLauncherTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(LocalLauncherTest, EveryRankHasItsEnvironmentAndItsLog) {
+TEST_F(LocalLauncherTest, GivesEveryRankItsEnvironmentAndLog) {
   const LaunchResult result =
       run(request("echo $RANK/$WORLD_SIZE $LOCAL_RANK $MASTER_ADDR ${MASTER_PORT:-none} $EXTRA $ASSAY_RECORDS", 3));
   EXPECT_TRUE(result.status.ok());
@@ -52,7 +52,7 @@ TEST_F(LocalLauncherTest, EveryRankHasItsEnvironmentAndItsLog) {
   EXPECT_GT(result.max_rss_bytes, 0);
 }
 
-TEST_F(LocalLauncherTest, TheLastRanksAreParameterServers) {
+TEST_F(LocalLauncherTest, MakesTheLastRanksParameterServers) {
   LaunchRequest what = request(
       "echo $TRAINING_ROLE $PADDLE_PSERVERS_IP_PORT_LIST $PADDLE_TRAINERS_NUM ${PADDLE_TRAINER_ID:-none} "
       "${PADDLE_PORT:-none} $RANK",
@@ -71,7 +71,7 @@ TEST_F(LocalLauncherTest, TheLastRanksAreParameterServers) {
   EXPECT_EQ(words(3), (std::vector<std::string>{"PSERVER", list, "2", "none", port(1), "3"}));
 }
 
-TEST_F(LocalLauncherTest, TheFirstFailingRankDecidesAndTheOthersAreStopped) {
+TEST_F(LocalLauncherTest, StopsTheOthersAtTheFirstFailingRank) {
   const Stopwatch watch;
   const LaunchResult result = run(request("test $RANK = 1 && exit 9; sleep 100", 3));
   EXPECT_EQ(result.status.code, 9);
@@ -80,7 +80,7 @@ TEST_F(LocalLauncherTest, TheFirstFailingRankDecidesAndTheOthersAreStopped) {
   EXPECT_TRUE(result.ranks[0].signal.has_value());
 }
 
-TEST_F(LocalLauncherTest, StoppingGivesEveryRankTheSameGrace) {
+TEST_F(LocalLauncherTest, GivesEveryRankTheSameGrace) {
   auto step = LocalLauncher().start(
       request("trap 'sleep 0.3; exit 3' TERM; touch up.$RANK; while true; do sleep 0.05; done", 4));
   for (int rank = 0; rank < 4; ++rank) {
@@ -91,7 +91,7 @@ TEST_F(LocalLauncherTest, StoppingGivesEveryRankTheSameGrace) {
   for (const ExitStatus& rank : result.ranks) EXPECT_EQ(rank.code, 3) << "none was ended by force";
 }
 
-TEST_F(LocalLauncherTest, AMissingProgramIsNamedAndNothingIsLeft) {
+TEST_F(LocalLauncherTest, NamesAMissingProgramAndLeavesNothing) {
   LaunchRequest bad = request("");
   bad.command.argv = {"no-such-program"};
   try {
@@ -103,13 +103,13 @@ TEST_F(LocalLauncherTest, AMissingProgramIsNamedAndNothingIsLeft) {
   EXPECT_TRUE(find_tree(bad.tree_mark + "/0").empty());
 }
 
-TEST_F(LocalLauncherTest, DroppingAStepKillsIt) {
+TEST_F(LocalLauncherTest, KillsADroppedStep) {
   const LaunchRequest what = request("sleep 100");
   { auto step = LocalLauncher().start(what); }
   EXPECT_TRUE(find_tree(what.tree_mark + "/0").empty());
 }
 
-TEST_F(LocalLauncherTest, TheRanksOfASecondNodeAreCountedOn) {
+TEST_F(LocalLauncherTest, CountsOnTheRanksOfASecondNode) {
   LaunchRequest what = request("echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $NODE_RANK $MASTER_PORT", 2);
   what.ranks.nnodes = 3;
   what.ranks.node_rank = 2;
@@ -119,7 +119,7 @@ TEST_F(LocalLauncherTest, TheRanksOfASecondNodeAreCountedOn) {
   EXPECT_EQ(log(5), "5/6 1/2 2 4321\n");
 }
 
-TEST_F(LocalLauncherTest, ACauseDecidesAndNotWhoLostTouch) {
+TEST_F(LocalLauncherTest, PrefersACauseToALostConnection) {
   // Rank 0 notices first, rank 2 is the cause and takes a moment to end.
   const LaunchResult code =
       run(request("case $RANK in 0) exit 13;; 1) sleep 0.1; exit 13;; 2) sleep 0.4; exit 12;; esac", 3));
@@ -132,7 +132,7 @@ TEST_F(LocalLauncherTest, ACauseDecidesAndNotWhoLostTouch) {
   EXPECT_TRUE(signal.failed_by_itself);
 }
 
-TEST_F(LocalLauncherTest, WhereNobodyElseFailedWhoLostTouchDecides) {
+TEST_F(LocalLauncherTest, ReportsALostConnectionWithoutAnotherCause) {
   const Stopwatch watch;
   const LaunchResult result = run(request("test $RANK = 1 && { sleep 0.1; exit 13; }; sleep 100", 3));
   EXPECT_EQ(result.deciding_rank, 1);
@@ -142,14 +142,14 @@ TEST_F(LocalLauncherTest, WhereNobodyElseFailedWhoLostTouchDecides) {
   EXPECT_EQ(all.status.code, 13);
 }
 
-TEST_F(LocalLauncherTest, WhatWeStoppedIsNoFailureOfItsOwn) {
+TEST_F(LocalLauncherTest, DoesNotReportStoppedRanksAsFailed) {
   auto step = LocalLauncher().start(request("sleep 100", 2));
   const LaunchResult result = step->stop(1);
   EXPECT_TRUE(result.status.signal.has_value());
   EXPECT_FALSE(result.failed_by_itself);
 }
 
-TEST_F(LocalLauncherTest, APortThatIsTakenIsNamedAndNothingStarts) {
+TEST_F(LocalLauncherTest, NamesATakenPortAndStartsNothing) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;

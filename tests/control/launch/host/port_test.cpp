@@ -26,7 +26,7 @@ FileDescriptor listen_at(int port, uint32_t where) {
 
 }  // namespace
 
-TEST(Port, AFreeOneCanBeListenedAtOnce) {
+TEST(Port, FindsAFreeOne) {
   const int port = free_port();
   EXPECT_GT(port, 1023);
   EXPECT_NO_THROW(check_port_free(port));
@@ -34,7 +34,7 @@ TEST(Port, AFreeOneCanBeListenedAtOnce) {
   for (int i = 0; i < 40; ++i) EXPECT_TRUE(ports.insert(free_port()).second) << "a job asks for several";
 }
 
-TEST(Port, AListenerOnAnyAddressTakesIt) {
+TEST(Port, SeesAListenerOnAnyAddress) {
   for (const uint32_t where : {INADDR_ANY, INADDR_LOOPBACK}) {
     const int port = free_port();
     const FileDescriptor taken = listen_at(port, where);

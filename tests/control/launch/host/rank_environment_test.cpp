@@ -30,7 +30,7 @@ Variables of_rank(const LaunchRequest& request, int local_rank) {
 
 }  // namespace
 
-TEST(RankEnvironment, EveryFrameworkHasTheUsualOnes) {
+TEST(RankEnvironment, HasTheUsualVariablesOfEveryFramework) {
   const JobFolder folder;
   LaunchRequest request = on_two_hosts(folder, "pytorch_1.13");
   request.site.visible_devices = "CUDA_VISIBLE_DEVICES";
@@ -48,14 +48,14 @@ TEST(RankEnvironment, EveryFrameworkHasTheUsualOnes) {
   EXPECT_EQ(env.count("RANK_TABLE_FILE"), 0u);
 }
 
-TEST(RankEnvironment, DevicesAreNamedOnlyWhereAVariableIs) {
+TEST(RankEnvironment, NamesDevicesOnlyWhereAVariableIs) {
   const JobFolder folder;
   const Variables env = of_rank(on_two_hosts(folder, "libtorch"), 0);
   EXPECT_EQ(env.count("CUDA_VISIBLE_DEVICES"), 0u);
   EXPECT_EQ(env.count(""), 0u);
 }
 
-TEST(RankEnvironment, PaddleRanksKnowEveryEndpoint) {
+TEST(RankEnvironment, ShowsPaddleRanksEveryEndpoint) {
   const JobFolder folder;
   LaunchRequest request = on_two_hosts(folder, "paddle_2.5");
   request.command.env[kPaddleEndpoints] = paddle_endpoints(request, {{100, 101}, {200, 201}});
@@ -70,7 +70,7 @@ TEST(RankEnvironment, PaddleRanksKnowEveryEndpoint) {
   EXPECT_TRUE(mentions(message_of<ConfigError>([&] { of_rank(request, 0); }), "names 1 ranks, the job has 4"));
 }
 
-TEST(RankEnvironment, PaddleOnOneHostFindsItsPortsItself) {
+TEST(RankEnvironment, LetsPaddleFindPortsOnOneHost) {
   const JobFolder folder;
   LaunchRequest request = folder.request("true", 1, 3);
   request.command.framework = "paddle";
@@ -84,7 +84,7 @@ TEST(RankEnvironment, PaddleOnOneHostFindsItsPortsItself) {
   EXPECT_THROW(node_environment(request), ConfigError) << "hosts that nobody knows";
 }
 
-TEST(RankEnvironment, MindSporeGetsATableOfRanks) {
+TEST(RankEnvironment, GivesMindSporeATableOfRanks) {
   const JobFolder folder;
   const LaunchRequest request = on_two_hosts(folder, "mindspore");
   const Variables env = of_rank(request, 1);
@@ -106,7 +106,7 @@ TEST(RankEnvironment, MindSporeGetsATableOfRanks) {
   EXPECT_EQ(rank_table(alone)["server_list"][0]["device"][1]["rank_id"], "1");
 }
 
-TEST(RankEnvironment, TheTableOfRanksHasTheDevicesOwnAddresses) {
+TEST(RankEnvironment, PutsDeviceAddressesIntoTheTable) {
   const JobFolder folder;
   LaunchRequest request = on_two_hosts(folder, "mindspore");
   request.placement.nodes[0].device_addresses = {
@@ -121,7 +121,7 @@ TEST(RankEnvironment, TheTableOfRanksHasTheDevicesOwnAddresses) {
   EXPECT_EQ(table["server_list"][1]["server_id"], "10.0.0.2");
 }
 
-TEST(RankEnvironment, ATableOfTheJobsOwnIsLeftAsItIs) {
+TEST(RankEnvironment, KeepsTheJobsOwnTable) {
   const JobFolder folder;
   LaunchRequest request = on_two_hosts(folder, "mindspore");
   request.command.env["RANK_TABLE_FILE"] = "/etc/own_table.json";

@@ -76,7 +76,7 @@ TEST_F(SupervisorTest, EndsItsRanksWhenNobodyCares) {
   EXPECT_FALSE(folder_.rank_lives(0));
 }
 
-TEST_F(SupervisorTest, ALeaseThatIsKeptIsNoLimit) {
+TEST_F(SupervisorTest, RunsAsLongAsTheLeaseIsKept) {
   LaunchRequest job = folder_.request("sleep 8; echo done");
   job.site.lease_s = 6;  // longer than a busy machine holds the keeper up
   const LeaseKeeper keeper(folder_.step(), {0}, job.site.lease_s);
@@ -86,7 +86,7 @@ TEST_F(SupervisorTest, ALeaseThatIsKeptIsNoLimit) {
   EXPECT_TRUE(state()->result->status.ok());
 }
 
-TEST_F(SupervisorTest, AStopEndsItWithGrace) {
+TEST_F(SupervisorTest, EndsWithGraceAtAStop) {
   ASSERT_TRUE(supervise_job(folder_.request("trap 'echo bye; exit 3' TERM; echo up; while true; do sleep 0.05; done"))
                   .status.ok());
   ASSERT_TRUE(becomes_true(30, [&] { return folder_.log(0) == "up\n"; }));
@@ -98,14 +98,14 @@ TEST_F(SupervisorTest, AStopEndsItWithGrace) {
   EXPECT_TRUE(mentions(folder_.log(0), "bye"));
 }
 
-TEST_F(SupervisorTest, ASignalToItEndsItsRanks) {
+TEST_F(SupervisorTest, EndsItsRanksAtASignal) {
   ASSERT_TRUE(supervise_job(folder_.request("sleep 100")).status.ok());
   ::kill(static_cast<pid_t>(state()->pid), SIGTERM);
   ASSERT_TRUE(ends_within(60));
   EXPECT_EQ(state()->error_kind, JobState::kTerminated);
 }
 
-TEST_F(SupervisorTest, KilledItTakesItsRanksWithIt) {
+TEST_F(SupervisorTest, TakesItsRanksAlongWhenKilled) {
   ASSERT_TRUE(supervise_job(folder_.request("sleep 100 & setsid sleep 100 & sleep 100")).status.ok());
   ::kill(static_cast<pid_t>(state()->pid), SIGKILL);
   EXPECT_TRUE(becomes_true(30, [&] { return !folder_.rank_lives(0); }));
@@ -123,7 +123,7 @@ TEST_F(SupervisorTest, PreparesItsHostBeforeTheRanks) {
   EXPECT_EQ(folder_.log(0), "prepared\nprepared\n") << "a line an attempt: it was prepared once";
 }
 
-TEST_F(SupervisorTest, AHostThatCannotBePreparedStartsNoRank) {
+TEST_F(SupervisorTest, StartsNoRankOnAnUnpreparedHost) {
   LaunchRequest job = folder_.request("echo up");
   job.site.setup = {"/bin/sh", "-c", "echo no driver; exit 3"};
   const CapturedOutput said = supervise_job(job);
@@ -159,7 +159,7 @@ TEST_F(SupervisorTest, EndsASetupWhenNobodyCaresAndWhenItIsAskedTo) {
   EXPECT_EQ(folder_.log(0), "");
 }
 
-TEST_F(SupervisorTest, KilledItTakesItsSetupWithIt) {
+TEST_F(SupervisorTest, TakesItsSetupAlongWhenKilled) {
   LaunchRequest job = folder_.request("echo up");
   job.site.setup = {"/bin/sh", "-c", "sleep 100 & setsid sleep 100 & wait"};
   write_job(job.folder, job);
@@ -171,7 +171,7 @@ TEST_F(SupervisorTest, KilledItTakesItsSetupWithIt) {
   EXPECT_TRUE(becomes_true(30, [&] { return find_tree(setup_mark(job)).empty(); }));
 }
 
-TEST_F(SupervisorTest, NeverBecomesTwo) {
+TEST_F(SupervisorTest, StartsOnlyOnce) {
   LaunchRequest job = folder_.request("sleep 100");
   const LeaseKeeper keeper(folder_.step(), {0}, 60);
   ASSERT_TRUE(supervise_job(job).status.ok());
@@ -182,7 +182,7 @@ TEST_F(SupervisorTest, NeverBecomesTwo) {
   EXPECT_EQ(state()->pid, pid);
 }
 
-TEST_F(SupervisorTest, ALaterAttemptEndsAnEarlierOne) {
+TEST_F(SupervisorTest, EndsAnEarlierAttempt) {
   LaunchRequest job = folder_.request("echo $ATTEMPT; sleep 100");
   job.command.env["ATTEMPT"] = "first";
   ASSERT_TRUE(supervise_job(job).status.ok());
@@ -196,7 +196,7 @@ TEST_F(SupervisorTest, ALaterAttemptEndsAnEarlierOne) {
   EXPECT_EQ(state()->base.at("rank0.log"), 6) << "where the second attempt begins";
 }
 
-TEST_F(SupervisorTest, TwoJobsOnOneDevice) {
+TEST_F(SupervisorTest, RejectsASecondJobOnADevice) {
   ASSERT_TRUE(supervise_job(folder_.request("sleep 100")).status.ok());
   const JobFolder other;
   LaunchRequest job = other.request("sleep 100");
@@ -217,7 +217,7 @@ TEST_F(SupervisorTest, TwoJobsOnOneDevice) {
   EXPECT_TRUE(becomes_true(5, [&] { return !supervisor_lives(other.step(), 0); }));
 }
 
-TEST_F(SupervisorTest, WhatCannotBeStartedIsSaidAtOnce) {
+TEST_F(SupervisorTest, ReportsAtOnceWhatCannotStart) {
   LaunchRequest job = folder_.request("");
   job.command.argv = {"no-such-program"};
   const CapturedOutput said = supervise_job(job);
@@ -231,7 +231,7 @@ TEST_F(SupervisorTest, WhatCannotBeStartedIsSaidAtOnce) {
   EXPECT_TRUE(mentions(none.err, "job.node0.json")) << none.err;
 }
 
-TEST_F(SupervisorTest, OnAFullDiskTheLeaseHoldsAndTheEndIsTold) {
+TEST_F(SupervisorTest, KeepsTheLeaseAndReportsTheEndOnAFullDisk) {
   if (::geteuid() != 0 || ::mount("none", folder_.step().c_str(), "tmpfs", 0, "size=256k") != 0) {
     GTEST_SKIP() << "a small disk needs root and mount";
   }
@@ -256,7 +256,7 @@ TEST_F(SupervisorTest, OnAFullDiskTheLeaseHoldsAndTheEndIsTold) {
   ::umount2(folder_.step().c_str(), MNT_DETACH);
 }
 
-TEST_F(SupervisorTest, InTheForegroundItsExitCodeIsThatOfTheRank) {
+TEST_F(SupervisorTest, ExitsWithTheRanksCodeInTheForeground) {
   const LeaseKeeper keeper(folder_.step(), {0}, 60);
   EXPECT_EQ(supervise_job(folder_.request("exit 12"), {"--foreground"}).status.code, 12);
   EXPECT_EQ(supervise_job(folder_.request("true"), {"--foreground"}).status.code, 0);

@@ -10,7 +10,7 @@
 
 using namespace assay;
 
-TEST(FileSet, AStepTakesItsFilesAndNothingThatItWrites) {
+TEST(FileSet, TakesTheFilesOfAStepAndNotItsOutput) {
   const JobFolder folder;
   const auto put = [&](const fs::path& path) {
     make_folder((folder.run() / path).parent_path());
@@ -40,7 +40,7 @@ TEST(FileSet, AStepTakesItsFilesAndNothingThatItWrites) {
   EXPECT_THROW(files_of_step(request), DataError);
 }
 
-TEST(FileSet, AChangedFileHasAnotherHash) {
+TEST(FileSet, ChangesTheHashOfAChangedFile) {
   const JobFolder folder;
   FileSet files{.root = folder.top()};
   std::ofstream(folder.top() / "a") << "one";
@@ -52,7 +52,7 @@ TEST(FileSet, AChangedFileHasAnotherHash) {
   EXPECT_NE(files.hash(), before);
 }
 
-TEST(FileSet, TheListOfAHostIsNotBelieved) {
+TEST(FileSet, ChecksTheListOfAHost) {
   const std::string hash(64, 'a');
   const auto read = [](const std::string& text) { return parse_manifest(text, "node1"); };
   EXPECT_EQ(read(hash + "  ./a/b c\n").at("a/b c"), hash);
@@ -65,7 +65,7 @@ TEST(FileSet, TheListOfAHostIsNotBelieved) {
   for (const char* good : {"a", "a/b", "..a", "a b", "ä"}) EXPECT_TRUE(is_inner_path(good)) << good;
 }
 
-TEST(FileSet, OurProgramsAreTheseTwo) {
+TEST(FileSet, HasOurTwoPrograms) {
   const FileSet programs = own_programs();
   EXPECT_TRUE(programs.files.count("assay"));
   EXPECT_EQ(programs.files.count("assay_control_tests"), 0u);

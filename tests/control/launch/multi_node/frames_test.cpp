@@ -30,7 +30,7 @@ std::vector<Frame> frames_of(FrameReader& reader) {
 
 }  // namespace
 
-TEST(Frames, ComeOutAsTheyWentInHoweverTheStreamIsCut) {
+TEST(Frames, SurviveAnyCutOfTheStream) {
   const std::string stream = all_frames();
   for (const size_t step : {size_t{1}, size_t{3}, stream.size()}) {
     FrameReader reader;
@@ -51,7 +51,7 @@ TEST(Frames, ComeOutAsTheyWentInHoweverTheStreamIsCut) {
   }
 }
 
-TEST(Frames, WhatAShellSaysBeforeIsPassedOver) {
+TEST(Frames, SkipWhatAShellPrintsFirst) {
   FrameReader reader;
   reader.add("Welcome to node1!\n{\"not\": \"ours\"}\n");
   EXPECT_FALSE(reader.next());
@@ -61,7 +61,7 @@ TEST(Frames, WhatAShellSaysBeforeIsPassedOver) {
   EXPECT_TRUE(reader.greeted());
 }
 
-TEST(Frames, GarbageIsAnError) {
+TEST(Frames, RejectGarbage) {
   for (const std::string& bad :
        {std::string("nonsense\n"), std::string("{}\n"), std::string("{\"file\":\"x\",\"offset\":-1,\"bytes\":1}\n"),
         std::string("{\"file\":\"x\",\"offset\":0,\"bytes\":99999999999}\n"),
@@ -77,7 +77,7 @@ TEST(Frames, GarbageIsAnError) {
   EXPECT_THROW(other_version.next(), DataError);
 }
 
-TEST(Frames, NoiseNeverDoesMore) {
+TEST(Frames, SurviveNoise) {
   std::mt19937 random(3);
   for (int i = 0; i < 500; ++i) {
     std::string stream = all_frames();
@@ -91,7 +91,7 @@ TEST(Frames, NoiseNeverDoesMore) {
   }
 }
 
-TEST(Frames, TheFirstLineTellsWhatThereIs) {
+TEST(Frames, StartWithALineOfWhatThereIs) {
   const std::map<std::string, int64_t> have = {{"rank0.log", 5}, {"records.jsonl", 0}};
   EXPECT_EQ(decode_have(encode_have(have)), have);
   EXPECT_THROW(decode_have("{\"have\": {\"a\": -1}}"), DataError);

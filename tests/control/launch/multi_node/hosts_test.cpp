@@ -64,7 +64,7 @@ class HostsTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(HostsTest, EveryRankOfEveryNodeHasItsPlace) {
+TEST_F(HostsTest, PlacesEveryRankOfEveryNode) {
   LaunchRequest request =
       folder_.request("echo $RANK/$WORLD_SIZE $NODE_RANK $LOCAL_RANK $MASTER_ADDR:$MASTER_PORT $DEVS", 2, 2);
   request.site.visible_devices = "DEVS";
@@ -82,7 +82,7 @@ TEST_F(HostsTest, EveryRankOfEveryNodeHasItsPlace) {
   EXPECT_EQ(split(trim(folder_.log(0)), ' ').at(3), words[3]) << "one port for all";
 }
 
-TEST_F(HostsTest, TheFirstFailingRankDecidesOverAllHosts) {
+TEST_F(HostsTest, TakesTheFirstFailingRankOfAllHosts) {
   const Stopwatch watch;
   auto step = launcher_.start(folder_.request("test $RANK = 2 && exit 9; sleep 100", 3));
   const LaunchResult result = end_of(*step);
@@ -95,14 +95,14 @@ TEST_F(HostsTest, TheFirstFailingRankDecidesOverAllHosts) {
   EXPECT_FALSE(folder_.rank_lives(0));
 }
 
-TEST_F(HostsTest, ACauseDecidesAndNotWhoLostTouch) {
+TEST_F(HostsTest, PrefersACauseToALostConnection) {
   auto step = launcher_.start(folder_.request("test $RANK = 0 && exit 13; sleep 0.7; exit 12", 2));
   const LaunchResult result = end_of(*step);
   EXPECT_EQ(result.deciding_rank, 1);
   EXPECT_EQ(result.status.code, 12);
 }
 
-TEST_F(HostsTest, AStopEndsEveryNode) {
+TEST_F(HostsTest, EndsEveryNodeAtAStop) {
   auto step = launcher_.start(folder_.request("sleep 100", 2));
   EXPECT_FALSE(step->wait_for(0.1, -1));
   const Stopwatch watch;
@@ -113,7 +113,7 @@ TEST_F(HostsTest, AStopEndsEveryNode) {
   EXPECT_EQ(result.ranks.size(), 2u);
 }
 
-TEST_F(HostsTest, DroppingAStepStopsIt) {
+TEST_F(HostsTest, StopsADroppedStep) {
   const Stopwatch watch;
   { auto step = launcher_.start(folder_.request("trap '' TERM; sleep 100", 2)); }
   EXPECT_FALSE(folder_.rank_lives(0));
@@ -121,7 +121,7 @@ TEST_F(HostsTest, DroppingAStepStopsIt) {
   EXPECT_LT(watch.seconds(), 60);
 }
 
-TEST_F(HostsTest, WhereOneNodeCannotStartNoneIsLeft) {
+TEST_F(HostsTest, LeavesNothingWhenOneNodeCannotStart) {
   LaunchRequest request = folder_.request("sleep 100", 2);
   request.placement.nodes[1].devices = request.placement.nodes[0].devices;  // both on one device of this machine
   const std::string message = message_of<InfrastructureError>([&] { launcher_.start(request); });
@@ -131,7 +131,7 @@ TEST_F(HostsTest, WhereOneNodeCannotStartNoneIsLeft) {
   EXPECT_FALSE(folder_.rank_lives(1));
 }
 
-TEST_F(HostsTest, AKilledSupervisorIsAFailureOfTheInfrastructure) {
+TEST_F(HostsTest, BlamesTheInfrastructureForAKilledSupervisor) {
   auto step = launcher_.start(folder_.request("sleep 100", 2));
   ::kill(static_cast<pid_t>(read_state(folder_.step(), 1)->pid), SIGKILL);
   const LaunchResult result = end_of(*step);
@@ -139,7 +139,7 @@ TEST_F(HostsTest, AKilledSupervisorIsAFailureOfTheInfrastructure) {
   EXPECT_FALSE(result.failed_by_itself);
 }
 
-TEST_F(HostsTest, AControllerThatIsKilledLeavesNothingRunning) {
+TEST_F(HostsTest, LeavesNothingRunningAfterAKill) {
   LaunchRequest request = folder_.request("sleep 100", 2);
   request.site.lease_s = 10;  // longer than a busy machine holds a process up
   const pid_t controller = start_elsewhere(request);
@@ -156,7 +156,7 @@ TEST_F(HostsTest, AControllerThatIsKilledLeavesNothingRunning) {
   EXPECT_EQ(launcher_.attach(request), nullptr) << "nobody cared in time: to be started again";
 }
 
-TEST_F(HostsTest, AnotherControllerGoesOnWithWhatRuns) {
+TEST_F(HostsTest, ReattachesToRunningSteps) {
   LaunchRequest request = folder_.request("echo begun; until test -e go; do sleep 0.05; done; echo ended $RANK", 2);
   request.site.lease_s = 8;  // longer than a busy machine needs until the other has it
   const pid_t controller = start_elsewhere(request);
@@ -171,7 +171,7 @@ TEST_F(HostsTest, AnotherControllerGoesOnWithWhatRuns) {
   EXPECT_EQ(folder_.log(1), "begun\nended 1\n");
 }
 
-TEST_F(HostsTest, AnotherControllerHearsOfWhatEndedMeanwhile) {
+TEST_F(HostsTest, ReportsWhatEndedMeanwhile) {
   const LaunchRequest request = folder_.request("until test -e go; do sleep 0.05; done; exit $((RANK * 5))", 2);
   const pid_t controller = start_elsewhere(request);
   ASSERT_TRUE(all_run(2));
@@ -186,7 +186,7 @@ TEST_F(HostsTest, AnotherControllerHearsOfWhatEndedMeanwhile) {
   EXPECT_EQ(result.status.code, 5);
 }
 
-TEST_F(HostsTest, AnEarlierAttemptIsNeverAttachedTo) {
+TEST_F(HostsTest, DoesNotReattachToAnEarlierAttempt) {
   LaunchRequest request = folder_.request("true");
   EXPECT_EQ(launcher_.attach(request), nullptr) << "nothing was ever started";
   auto step = launcher_.start(request);
@@ -196,7 +196,7 @@ TEST_F(HostsTest, AnEarlierAttemptIsNeverAttachedTo) {
   EXPECT_EQ(launcher_.attach(request), nullptr);
 }
 
-TEST_F(HostsTest, HalfAJobIsEndedAndNotGoneOnWith) {
+TEST_F(HostsTest, EndsHalfAJob) {
   LaunchRequest one = folder_.request("sleep 100");
   const pid_t controller = start_elsewhere(one);
   ASSERT_TRUE(all_run(1));
@@ -206,7 +206,7 @@ TEST_F(HostsTest, HalfAJobIsEndedAndNotGoneOnWith) {
   EXPECT_TRUE(becomes_true(30, [&] { return !folder_.rank_lives(0); }));
 }
 
-TEST_F(HostsTest, APortThatIsTakenIsNamed) {
+TEST_F(HostsTest, NamesATakenPort) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -221,7 +221,7 @@ TEST_F(HostsTest, APortThatIsTakenIsNamed) {
   EXPECT_TRUE(mentions(message, "node1: port " + port + " is in use")) << message;
 }
 
-TEST_F(HostsTest, PaddleRanksOfAllNodesKnowEachOther) {
+TEST_F(HostsTest, ShowsPaddleRanksAllNodes) {
   LaunchRequest request = folder_.request("echo $PADDLE_TRAINER_ENDPOINTS $PADDLE_CURRENT_ENDPOINT", 2);
   request.command.framework = "paddle";
   request.placement.nodes[0].host.address = "10.0.0.1";
@@ -237,7 +237,7 @@ TEST_F(HostsTest, PaddleRanksOfAllNodesKnowEachOther) {
   EXPECT_EQ(split(endpoints[0], ':').at(0), "10.0.0.1");
 }
 
-TEST_F(HostsTest, MindSporeRanksOfAllNodesHaveOneTable) {
+TEST_F(HostsTest, GivesMindSporeRanksOneTable) {
   LaunchRequest request = folder_.request("cp $RANK_TABLE_FILE table.$RANK; echo $RANK_ID/$RANK_SIZE $DEVICE_ID", 2);
   request.command.framework = "mindspore_2.2";
   request.placement.nodes[0].host.address = "10.0.0.1";
@@ -252,7 +252,7 @@ TEST_F(HostsTest, MindSporeRanksOfAllNodesHaveOneTable) {
             Json::parse(R"([{"device_id": "1", "device_ip": "10.0.0.2", "rank_id": "1"}])"));
 }
 
-TEST_F(HostsTest, ARequestThatDoesNotFitIsRefused) {
+TEST_F(HostsTest, RejectsARequestThatDoesNotFit) {
   LaunchRequest request = folder_.request("true", 2);
   request.placement.nodes.pop_back();
   EXPECT_THROW(launcher_.start(request), ConfigError);

@@ -19,7 +19,7 @@ Frame bytes_at(int64_t offset, const std::string& bytes, const std::string& file
 
 }  // namespace
 
-TEST(Inbox, EachByteComesOnce) {
+TEST(Inbox, TakesEachByteOnce) {
   const JobFolder folder;
   std::ofstream(folder.step() / "rank0.log") << "earlier;";
   Inbox inbox = Inbox::begin(folder.step(), folder.request("true"), kFarPlace);
@@ -34,7 +34,7 @@ TEST(Inbox, EachByteComesOnce) {
   EXPECT_EQ(folder.log(0), "earlier;abXY");
 }
 
-TEST(Inbox, AnotherControllerGoesOnWhereTheFilesEnd) {
+TEST(Inbox, ContinuesWhereTheFilesEnd) {
   const JobFolder folder;
   LaunchRequest job = folder.request("true");
   EXPECT_FALSE(Inbox::resume(folder.step(), job));
@@ -50,7 +50,7 @@ TEST(Inbox, AnotherControllerGoesOnWhereTheFilesEnd) {
   EXPECT_FALSE(Inbox::resume(folder.step(), job)) << "another attempt";
 }
 
-TEST(Inbox, OnlyFilesOfTheJobAreWritten) {
+TEST(Inbox, WritesOnlyFilesOfTheJob) {
   const JobFolder folder;
   Inbox inbox = Inbox::begin(folder.step(), folder.request("true"), kFarPlace);
   for (const char* name : {"rank1.log", "../../plan.json", "/tmp/x", "job.node0.json", "state.node0.json", ""}) {
@@ -62,7 +62,7 @@ TEST(Inbox, OnlyFilesOfTheJobAreWritten) {
   EXPECT_EQ(read_file(folder.top() / "precious"), "content");
 }
 
-TEST(Inbox, ADamagedNoteIsAnError) {
+TEST(Inbox, RejectsADamagedNote) {
   const JobFolder folder;
   const LaunchRequest job = folder.request("true");
   Inbox::begin(folder.step(), job, kFarPlace);

@@ -157,7 +157,7 @@ TEST_F(RelayTest, TellsWhenTheSupervisorIsGone) {
   EXPECT_TRUE(mentions(got.back().text, "was killed"));
 }
 
-TEST_F(RelayTest, AFileThatBecomesShorterIsCut) {
+TEST_F(RelayTest, CutsAFileThatBecomesShorter) {
   append("rank1.log", "0123456789");
   begin({});
   hear_until([](const Frame& frame) { return frame.kind == Frame::Kind::Bytes; });
@@ -168,7 +168,7 @@ TEST_F(RelayTest, AFileThatBecomesShorterIsCut) {
   EXPECT_EQ(hear_until([](const Frame& frame) { return frame.kind == Frame::Kind::Bytes; }).back().bytes, "new");
 }
 
-TEST_F(RelayTest, WhatItDoesNotKnowEndsIt) {
+TEST_F(RelayTest, EndsAtUnknownMessages) {
   begin({});
   tell("rm -rf\n");
   thread_.join();

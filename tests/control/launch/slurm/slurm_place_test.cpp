@@ -34,7 +34,7 @@ LaunchRequest job_for(const fs::path& folder, int node) {
 
 }  // namespace
 
-TEST(SlurmPlace, DevicesAreThoseOfTheAllocation) {
+TEST(SlurmPlace, TakesDevicesOfTheAllocation) {
   const LaunchRequest job = job_for("/", 0);
   EXPECT_EQ(slurm_devices(job, variables({{"SLURM_STEP_GPUS", "2-3,6"}, {"SLURM_JOB_GPUS", "0,1"}})),
             (std::vector<int>{2, 3}));
@@ -49,7 +49,7 @@ TEST(SlurmPlace, DevicesAreThoseOfTheAllocation) {
   EXPECT_TRUE(slurm_devices(cores, variables({})).empty()) << "which cores, and whose, is Slurm's affair";
 }
 
-TEST(SlurmPlace, ANodeTakesItsDevicesIntoItsJob) {
+TEST(SlurmPlace, AddsTheDevicesOfANodeToItsJob) {
   const TempFolder folder;
   for (int node : {0, 1}) write_job(folder.path(), job_for(folder.path(), node));
   const int node = take_slurm_node(folder.path(), variables({{"SLURM_NODEID", "1"}, {"SLURM_STEP_GPUS", "4,5"}}));
@@ -64,7 +64,7 @@ TEST(SlurmPlace, ANodeTakesItsDevicesIntoItsJob) {
   EXPECT_THROW(take_slurm_node(folder.path(), variables({{"SLURM_NODEID", "2"}})), Error);
 }
 
-TEST(SlurmPlace, NothingIsBegunThatNobodyLooksAfter) {
+TEST(SlurmPlace, StartsNothingWithoutAController) {
   const TempFolder folder;
   for (int node : {0, 1}) write_job(folder.path(), job_for(folder.path(), node));
   try {

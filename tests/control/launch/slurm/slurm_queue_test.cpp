@@ -4,7 +4,7 @@
 
 using namespace assay;
 
-TEST(SlurmQueue, ALineOfSqueueIsAJob) {
+TEST(SlurmQueue, ReadsAJobFromALineOfSqueue) {
   const auto job = slurm_job_of_line(" 12|RUNNING|None|n[1-2]\n");
   ASSERT_TRUE(job.has_value());
   EXPECT_EQ(job->id, "12");
@@ -16,7 +16,7 @@ TEST(SlurmQueue, ALineOfSqueueIsAJob) {
   }
 }
 
-TEST(SlurmQueue, StatesSayWhatComesNext) {
+TEST(SlurmQueue, MapsStatesToWhatComesNext) {
   const auto job = [](const char* state, const char* reason) { return SlurmJob{"1", state, reason, ""}; };
   for (const char* state : {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"}) {
     EXPECT_TRUE(job(state, "None").final()) << state;

@@ -15,7 +15,7 @@ Host plain_host() { return {.name = "node2", .address = "10.0.0.2", .user = "trn
 
 }  // namespace
 
-TEST(SshCommand, KeysAreAlwaysCheckedAndNobodyIsAsked) {
+TEST(SshCommand, ChecksKeysAndAsksNobody) {
   Host host = plain_host();
   host.known_hosts = "/a b/known%hosts";
   host.identity_file = "/keys/id";
@@ -29,7 +29,7 @@ TEST(SshCommand, KeysAreAlwaysCheckedAndNobodyIsAsked) {
   EXPECT_THROW(ssh_options(host, "/tmp/x/c1"), ConfigError);
 }
 
-TEST(SshCommand, HostsThatWouldBeOptionsAreRefused) {
+TEST(SshCommand, RejectsHostsThatWouldBeOptions) {
   for (const char* name : {"", "-oProxyCommand=touch x", "a b", "a\nb"}) {
     EXPECT_THROW(check_ssh_host({.name = name}), ConfigError) << name;
     EXPECT_THROW(check_ssh_host({.name = "n", .user = *name ? name : "-l"}), ConfigError) << name;
@@ -38,18 +38,18 @@ TEST(SshCommand, HostsThatWouldBeOptionsAreRefused) {
   EXPECT_NO_THROW(check_ssh_host(plain_host()));
 }
 
-TEST(SshCommand, AShellGivesBackEveryWord) {
+TEST(SshCommand, PassesEveryWordThroughAShell) {
   const std::vector<std::string> words = {"printf", "%s|", "a b", "it's", "$(touch x)", "\"", "", "*", "a\\b", ";"};
   EXPECT_EQ(capture({.argv = {"/bin/sh", "-c", remote_command(words)}}).out, "a b|it's|$(touch x)|\"||*|a\\b|;|");
 }
 
-TEST(SshCommand, AddressesBeforeAColon) {
+TEST(SshCommand, FindsAddressesBeforeAColon) {
   EXPECT_EQ(copy_address(plain_host()), "10.0.0.2");
   EXPECT_EQ(copy_address({.name = "n", .address = "fe80::1"}), "[fe80::1]");
   EXPECT_EQ(rsync_shell({"ssh", "-o", "A=\"b c\"", "it's"}), "'ssh' '-o' 'A=\"b c\"' 'it''s'");
 }
 
-TEST(SshCommand, AnAmbiguousEndSaysWhatIsKnown) {
+TEST(SshCommand, ExplainsAnAmbiguousEnd) {
   const HostError error =
       explain_failure(plain_host(), "starting the job", "exit code 255", "Connection closed by peer\r\n");
   EXPECT_EQ(error.problem(), HostProblem::Other);

@@ -68,7 +68,7 @@ class SshTransportTest : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(SshTransportTest, AJobOverHostsHasItsFilesAndItsLogsHere) {
+TEST_F(SshTransportTest, RunsAJobOverHostsAndFetchesItsLogs) {
   std::ofstream(folder_.step() / "config.json") << "{\"a\": 1}";
   LaunchRequest what = request(
       "cat steps/1-train/config.json; pwd; echo $RANK $WORLD_SIZE $MASTER_ADDR $SECRET; "
@@ -85,7 +85,7 @@ TEST_F(SshTransportTest, AJobOverHostsHasItsFilesAndItsLogsHere) {
   EXPECT_EQ(read_file(folder_.step() / "records.rank1.jsonl"), "{\"r\": 1}\n");
 }
 
-TEST_F(SshTransportTest, TheFirstFailingRankStopsTheOtherHost) {
+TEST_F(SshTransportTest, StopsTheOtherHostAtTheFirstFailingRank) {
   const Stopwatch watch;
   auto step = launcher_->start(request("test $RANK = 1 && exit 12; sleep 100"));
   const LaunchResult result = end_of(*step);
@@ -96,7 +96,7 @@ TEST_F(SshTransportTest, TheFirstFailingRankStopsTheOtherHost) {
   EXPECT_LT(watch.seconds(), 60);
 }
 
-TEST_F(SshTransportTest, AStopAndADropEndEveryHost) {
+TEST_F(SshTransportTest, EndsEveryHostAtAStopOrDrop) {
   auto step = launcher_->start(request("sleep 100"));
   EXPECT_FALSE(step->wait_for(0.1, -1));
   EXPECT_FALSE(step->stop(1).failed_by_itself);
@@ -109,7 +109,7 @@ TEST_F(SshTransportTest, AStopAndADropEndEveryHost) {
   EXPECT_FALSE(folder_.rank_lives(1));
 }
 
-TEST_F(SshTransportTest, ALostConnectionIsTakenUpAgainAndNothingComesTwice) {
+TEST_F(SshTransportTest, ReconnectsWithoutDoubledOutput) {
   auto step = launcher_->start(
       request("i=0; until test -e go; do echo line $i; i=$((i+1)); sleep 0.01; done; echo last $i", 1));
   for (int i = 0; i < 3; ++i) {
@@ -127,7 +127,7 @@ TEST_F(SshTransportTest, ALostConnectionIsTakenUpAgainAndNothingComesTwice) {
   EXPECT_EQ(lines.back(), fmt::format("last {}", lines.size() - 1));
 }
 
-TEST_F(SshTransportTest, AHostThatIsGoneIsNamedAndWhatRanThereEnds) {
+TEST_F(SshTransportTest, NamesALostHostAndEndsItsRanks) {
   LaunchRequest what = request("sleep 100");
   what.site.lease_s = 8;  // longer than a busy machine holds the others up
   auto step = launcher_->start(what);
@@ -142,7 +142,7 @@ TEST_F(SshTransportTest, AHostThatIsGoneIsNamedAndWhatRanThereEnds) {
   EXPECT_TRUE(becomes_true(60, [&] { return !folder_.rank_lives(0) && !folder_.rank_lives(1); }));
 }
 
-TEST_F(SshTransportTest, RanksThatLostTouchBecauseAHostIsGoneAreNotTheCause) {
+TEST_F(SshTransportTest, DoesNotBlameRanksThatLostAHost) {
   LaunchRequest what = request("test $RANK = 0 && { until test -e go; do sleep 0.05; done; exit 13; }; sleep 100");
   what.site.lease_s = 30;
   auto step = launcher_->start(what);
@@ -154,7 +154,7 @@ TEST_F(SshTransportTest, RanksThatLostTouchBecauseAHostIsGoneAreNotTheCause) {
   write_stop(mirror(1), 1, 0);
 }
 
-TEST_F(SshTransportTest, AnotherControllerGoesOnAfterAKill) {
+TEST_F(SshTransportTest, ReattachesAfterAKill) {
   LaunchRequest what = request("i=0; while test $i -lt 200; do echo line $i; i=$((i+1)); sleep 0.02; done");
   what.site.lease_s = 30;
   launcher_.reset();  // the child has a launcher of its own
@@ -184,7 +184,7 @@ TEST_F(SshTransportTest, AnotherControllerGoesOnAfterAKill) {
   EXPECT_EQ(folder_.log(1), all);
 }
 
-TEST_F(SshTransportTest, AfterAKillNothingOutlivesTheLease) {
+TEST_F(SshTransportTest, EndsEverythingWhenTheLeaseExpires) {
   LaunchRequest what = request("sleep 100");
   what.site.lease_s = 4;
   launcher_.reset();
@@ -206,7 +206,7 @@ TEST_F(SshTransportTest, AfterAKillNothingOutlivesTheLease) {
   EXPECT_EQ(launcher_->attach(what), nullptr);
 }
 
-TEST_F(SshTransportTest, ASecondAttemptIsAppendedToTheFirst) {
+TEST_F(SshTransportTest, AppendsASecondAttempt) {
   LaunchRequest what = request("echo $TEXT; echo '{}' >> $ASSAY_RECORDS", 1);
   what.command.env["TEXT"] = "first";
   EXPECT_TRUE(end_of(*launcher_->start(what)).status.ok());
@@ -223,7 +223,7 @@ TEST_F(SshTransportTest, ASecondAttemptIsAppendedToTheFirst) {
   EXPECT_EQ(folder_.log(0), "first\nsecond\nthird\n");
 }
 
-TEST_F(SshTransportTest, ProgramsAndFilesAreStagedAndResultsComeBack) {
+TEST_F(SshTransportTest, StagesProgramsAndFetchesResults) {
   for (const bool with_rsync : {true, false}) {
     Host& host = hosts_->host(0);
     host.program.clear();
@@ -267,7 +267,7 @@ TEST_F(SshTransportTest, ProgramsAndFilesAreStagedAndResultsComeBack) {
   }
 }
 
-TEST_F(SshTransportTest, ACopyThatIsNotTheSameIsNoticedBothWays) {
+TEST_F(SshTransportTest, DetectsDifferentCopiesBothWays) {
   const fs::path bin = hosts_->top() / "bin";
   make_folder(bin);
   const auto tool = [&](const char* name, const std::string& script) {
@@ -294,7 +294,7 @@ TEST_F(SshTransportTest, ACopyThatIsNotTheSameIsNoticedBothWays) {
       << result.infrastructure;
 }
 
-TEST_F(SshTransportTest, SecretsAreOnNoCommandLine) {
+TEST_F(SshTransportTest, KeepsSecretsOffCommandLines) {
   LaunchRequest what = request("sleep 100", 1);
   what.command.env["TOKEN"] = "tok-4711-en";
   auto step = launcher_->start(what);
@@ -311,7 +311,7 @@ TEST_F(SshTransportTest, SecretsAreOnNoCommandLine) {
   EXPECT_EQ(fs::status(mirror(0) / "job.node0.json").permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
-TEST_F(SshTransportTest, AHostThatCannotBeReachedIsExplained) {
+TEST_F(SshTransportTest, ExplainsAnUnreachableHost) {
   Host& host = hosts_->host(0);
   const Host good = host;
   host.address = "no-such-host.invalid";
@@ -337,7 +337,7 @@ TEST_F(SshTransportTest, AHostThatCannotBeReachedIsExplained) {
   host = good;
 }
 
-TEST_F(SshTransportTest, AWorkFolderThatCannotBeIsExplained) {
+TEST_F(SshTransportTest, ExplainsAnUnusableWorkFolder) {
   Host& host = hosts_->host(0);
   std::ofstream(hosts_->top() / "file") << "";
   host.work_dir = hosts_->top() / "file/sub";
@@ -346,7 +346,7 @@ TEST_F(SshTransportTest, AWorkFolderThatCannotBeIsExplained) {
   host.work_dir = hosts_->top() / "home1";
 }
 
-TEST_F(SshTransportTest, AnotherAssayThereIsExplained) {
+TEST_F(SshTransportTest, ExplainsAnotherVersionOfAssay) {
   Host& host = hosts_->host(0);
   host.program = hosts_->top() / "old-assay";
   EXPECT_EQ(problem_of(), HostProblem::WrongVersion) << message_;
@@ -356,7 +356,7 @@ TEST_F(SshTransportTest, AnotherAssayThereIsExplained) {
   EXPECT_TRUE(mentions(message_, "is assay 0.0.1 (old), and this is assay " + version())) << message_;
 }
 
-TEST_F(SshTransportTest, AFullDiskIsExplained) {
+TEST_F(SshTransportTest, ExplainsAFullDisk) {
   const fs::path small = hosts_->top() / "small";
   make_folder(small);
   if (::geteuid() != 0 || ::mount("none", small.c_str(), "tmpfs", 0, "size=1m") != 0) {
@@ -371,7 +371,7 @@ TEST_F(SshTransportTest, AFullDiskIsExplained) {
   host.work_dir = hosts_->top() / "home1";
 }
 
-TEST_F(SshTransportTest, TwoJobsOnOneDeviceOfAHost) {
+TEST_F(SshTransportTest, RejectsASecondJobOnADevice) {
   auto step = launcher_->start(request("sleep 100", 1));
   const JobFolder other;
   LaunchRequest second = other.request("true");
@@ -385,7 +385,7 @@ TEST_F(SshTransportTest, TwoJobsOnOneDeviceOfAHost) {
   EXPECT_TRUE(end_of(*launcher_->start(second)).status.ok());
 }
 
-TEST_F(SshTransportTest, ManyHostsStartAtOnce) {
+TEST_F(SshTransportTest, StartsManyHostsAtOnce) {
   const char* given = std::getenv("ASSAY_TEST_HOSTS");  // 64 for a measurement
   const int num_hosts = given ? std::max(2, std::atoi(given)) : 16;
   SshHosts many(num_hosts);

@@ -42,7 +42,7 @@ void expect_rates(const std::string& peer, const Schedule::Options& options) {
   }
 }
 
-TEST(ScheduleAgainstPyTorch, EverySchedule) {
+TEST(ScheduleAgainstPyTorch, MatchesEverySchedule) {
   expect_rates("constant", schedule("constant"));
   Schedule::Options options = schedule("cosine");
   options.min_lr = 0.01;
@@ -63,7 +63,7 @@ TEST(ScheduleAgainstPyTorch, EverySchedule) {
   expect_rates("one_cycle_short", options);
 }
 
-TEST(ScheduleAgainstPyTorch, WarmUp) {
+TEST(ScheduleAgainstPyTorch, MatchesTheWarmUp) {
   Schedule::Options options = schedule("cosine");
   options.warmup_steps = 8;
   expect_rates("warm_cosine", options);
@@ -147,7 +147,7 @@ void expect_updates(const std::string& peer, const Optimizer::Options& options, 
   }
 }
 
-TEST(OptimizerAgainstPyTorch, EveryRule) {
+TEST(OptimizerAgainstPyTorch, MatchesEveryRule) {
   expect_updates("sgd", {.name = "SGD", .weight_decay = 0.01}, 0.1);
   expect_updates("momentum", {.name = "Momentum", .weight_decay = 0.01}, 0.1);
   expect_updates("nesterov", {.name = "Momentum", .weight_decay = 0.01, .nesterov = true}, 0.1);
@@ -168,7 +168,7 @@ torch::Tensor first_rows() {
   return torch::cos(torch::arange(18, torch::kDouble)).reshape({6, 3}).requires_grad_(true);
 }
 
-TEST(OptimizerAgainstPyTorch, SparseGradients) {
+TEST(OptimizerAgainstPyTorch, MatchesSparseGradients) {
   const auto expect = [](const std::string& peer, const Optimizer::Options& options, double rate) {
     const torch::Tensor expected = reference().at("rows." + peer);
     const torch::Tensor weight = first_rows();

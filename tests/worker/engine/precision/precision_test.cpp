@@ -36,7 +36,7 @@ void expect_float(const torch::Tensor& t) {
   EXPECT_EQ(t.item<float>(), kFine);
 }
 
-TEST(OperatorPrecision, ListsChangeWhatRuns) {
+TEST(OperatorPrecision, ChangesWhatRunsByLists) {
   expect_bfloat16(in_autocast(matrix_product));
   expect_float(in_autocast(clamped));
   {
@@ -52,7 +52,7 @@ TEST(OperatorPrecision, ListsChangeWhatRuns) {
   expect_float(in_autocast(clamped));
 }
 
-TEST(OperatorPrecision, ListsReachTheBackwardPass) {
+TEST(OperatorPrecision, ReachesTheBackwardPassByLists) {
   const OperatorPrecision lists({.black_list = {}, .white_list = {"tanh"}});
   const torch::Tensor x = torch::linspace(-1, 1, 7).requires_grad_(true);
   torch::Tensor y;
@@ -117,7 +117,7 @@ TEST(Float16, RoundsAsIeeeHalfDoes) {
   }
 }
 
-TEST(Float16, OperatorsComputeInFloat32AndRoundTheirResult) {
+TEST(Float16, ComputesInFloat32AndRoundsResults) {
   torch::manual_seed(1);
   const torch::Tensor a = torch::randn({5, 300});
   const torch::Tensor b = torch::randn({300, 4});
@@ -144,7 +144,7 @@ TEST(Float16, OperatorsComputeInFloat32AndRoundTheirResult) {
   EXPECT_TRUE(std::isinf((large * large).item<double>()));
 }
 
-TEST(Float16, ListsChangeWhatRuns) {
+TEST(Float16, ChangesWhatRunsByLists) {
   const auto product = [] { return torch::mm(torch::ones({1, 1}), torch::ones({1, 1})); };
   {
     const OperatorPrecision lists({.dtype = torch::kHalf, .black_list = {"mm"}, .white_list = {"softmax"}});
@@ -174,7 +174,7 @@ TEST(Float16, RoundsAndVanishesInTheBackwardPass) {
 }
 
 // The product of a layer is `linear`, whatever the layout of its weight and whether three stand side by side.
-TEST(OperatorPrecision, ListsReachTheProductsOfLayers) {
+TEST(OperatorPrecision, ReachesProductsOfLayersByLists) {
   const torch::Tensor x = torch::full({1, 1, 1}, kFine), weight = torch::ones({1, 1});
   const std::vector<std::function<torch::Tensor()>> products = {
       [&] { return linear(x, weight, WeightLayout::OutIn); }, [&] { return linear(x, weight, WeightLayout::InOut); },
@@ -385,7 +385,7 @@ TEST(LossScaler, GrowsAndFallsByItsFormula) {
   EXPECT_THROW(LossScaler({.initial = 0.5}), ConfigError);
 }
 
-TEST(Precision, O2ComputesWithLowWeightsAndKeepsFloat32Ones) {
+TEST(Precision, ComputesO2WithLowWeightsAndKeepsFloat32Ones) {
   for (const torch::ScalarType dtype : {torch::kBFloat16, torch::kHalf}) {
     const TempFolder folder("o2");
     const auto module = toy_module();
@@ -449,7 +449,7 @@ TEST(Precision, ResumesExactlyInEveryPrecision) {
   }
 }
 
-TEST(Precision, Float64IsFloat64Throughout) {
+TEST(Precision, KeepsFloat64Throughout) {
   const auto module = toy_module();
   module->model().eval();
   for (const auto& child : module->model().children()) {
