@@ -40,7 +40,7 @@ class Control {
   // This call has waited for too long: finds out who is missing, fails the job, and throws.
   [[noreturn]] void give_up(const Activity& stuck);
 
-  void fail(const std::string& reason, ErrorKind kind);
+  void fail(const std::string& reason, ErrorKind kind = ErrorKind::Communication);
   void leave();
 
  private:

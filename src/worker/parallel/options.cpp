@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace assay {
 
 namespace {

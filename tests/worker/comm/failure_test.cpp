@@ -86,6 +86,18 @@ TEST(FailedRank, TellsItsReason) {
   }
 }
 
+TEST(FailedRank, MakesAllRefuseTheConfigurationThatItRefuses) {
+  for (const char* transport : {"shared_memory", "gloo"}) {
+    Job job(3, {{"TRANSPORT", transport}});
+    job.start_all({"refuse"});
+    for (const int rank : {0, 1, 2}) {
+      const Job::End end = job.end(rank);
+      EXPECT_EQ(end.status.code, kExitUsage) << end.output;
+      EXPECT_NE(end.output.find("heads do not divide"), std::string::npos) << end.output;
+    }
+  }
+}
+
 TEST(Watchdog, NamesMissingRanksAndWhereTheOthersAre) {
   for (const char* transport : {"shared_memory", "gloo"}) {
     Job job(3, {{"TRANSPORT", transport}, {"TIME_LIMIT", "5"}});

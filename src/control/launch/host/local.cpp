@@ -142,7 +142,9 @@ class LocalStep : public RunningStep {
   FailureRule rule_;  // of those that failed by themselves
 };
 
-std::string with_run_folder(std::string text, const std::string& run) {
+// "{run}" in a text is the run folder on this host.
+std::string with_run_folder(std::string text, const fs::path& run_folder) {
+  const std::string run = run_folder.has_filename() ? run_folder.string() : run_folder.parent_path().string();
   for (size_t at = 0; (at = text.find(layout::kRunFolder, at)) != std::string::npos; at += run.size()) {
     text.replace(at, layout::kRunFolder.size(), run);
   }
@@ -153,7 +155,7 @@ std::vector<std::string> resolved_argv(const RankCommand& command) {
   std::vector<std::string> argv = command.argv;
   if (argv[0] == "assay-worker") argv[0] = (program_folder() / "assay-worker").string();
   if (!command.has_work_folder) return argv;
-  for (std::string& word : argv) word = with_run_folder(word, command.cwd.string());
+  for (std::string& word : argv) word = with_run_folder(word, command.cwd);
   return argv;
 }
 
@@ -185,7 +187,7 @@ std::unique_ptr<RunningStep> LocalLauncher::start(const LaunchRequest& request) 
                            .tree_mark = request.tree_mark + "/" + std::to_string(rank)};
     if (request.command.has_work_folder) {
       for (auto& [name, value] : options.env) {
-        if (name.starts_with(kCaseVariables)) value = with_run_folder(value, request.command.cwd.string());
+        if (name.starts_with(kCaseVariables)) value = with_run_folder(value, request.command.cwd);
       }
     }
     options.env["ASSAY_RECORDS"] = (request.folder / layout::records_file(rank)).string();

@@ -80,6 +80,15 @@ const std::map<std::string, Scenario>& scenarios() {
          }
          group->barrier();
        }},
+      {"refuse",
+       [](World& world, const Arguments&) {
+         auto group = world.group(all_ranks(world), "all");
+         if (world.rank() == 1) {
+           world.fail("heads do not divide", ErrorKind::Config);
+           throw ConfigError("heads do not divide");
+         }
+         group->barrier();
+       }},
       {"late",  // one comes to the end later than the others
        [](World& world, const Arguments&) {
          if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
@@ -103,6 +112,9 @@ int run(int argc, char** argv) {
   try {
     scenarios().at(arguments.at(0))(*world, arguments);
     world->leave();
+  } catch (const ConfigError& error) {
+    say(fmt::format("refused: {}", error.what()));
+    return worker_exit_code(error.kind());
   } catch (const CommunicationError& error) {
     say(fmt::format("error after {:.2f}: {}", watch.seconds(), error.what()));
     return worker_exit_code(error.kind());
